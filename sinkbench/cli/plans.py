@@ -12,7 +12,6 @@ from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import CapacityPlan, Plan, load_plan
 from sinkbench.race.estimate import USUAL_SEARCH_STEPS, StepsLeft, seconds_left
 from sinkbench.settings import CHECKOUT, load_settings
-from sinkbench.sinks import stamping_sinks
 from sinkbench.suggest import did_you_mean
 
 app = commands()
@@ -54,7 +53,7 @@ def read_plan(name: str | Path) -> Plan:
             known = [each.stem for each in sorted(PLANS.glob("*.yaml"))]
             hint = did_you_mean(str(name), known).partition(";")[2].strip()
             raise PlanError(f"{name}: is no plan; {f'{hint} ' if 'mean' in hint else ''}plans: {', '.join(known)}")
-    return load_plan(path, CHECKOUT / "connectors", stamping_sinks())
+    return load_plan(path, CHECKOUT / "connectors")
 
 
 def duration(plan: Plan, workers: int) -> str:

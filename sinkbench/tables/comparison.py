@@ -27,7 +27,6 @@ def headers(figure: str) -> tuple[str, ...]:
     return ("cell", f"A {figure}", f"B {figure}", "B/A", "95 % interval", "verdict")
 
 
-HEADERS = headers("records/s")
 Part = str | tuple[Sequence[str], Sequence[Sequence[str]]]
 """A line, or the heads and the rows of a table."""
 

@@ -131,9 +131,10 @@ def load_table(summary: RunSummary, width: int | None = None) -> Table:
 def cpu_table(summary: RunSummary) -> Table | None:
     """CPU seconds per million records by service, and what JIT and GC took of them; None if not measured."""
     cells = [(cell, cpu_by_service(cell)) for cell in summary.cells]
-    names = sorted(
-        {name for _, found in cells for name in found}, key=lambda name: -max(f.get(name, 0) for _, f in cells)
-    )
+    most: dict[str, float] = {}
+    for name, seconds in (each for _, found in cells for each in found.items()):
+        most[name] = max(most.get(name, 0.0), seconds)
+    names = sorted(most, key=lambda name: (-most[name], name))
     if not names:
         return None
     view = View(summary)

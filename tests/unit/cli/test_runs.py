@@ -197,7 +197,7 @@ def test_a_kept_run_is_priced_by_a_file(
     prices.write_text("currency: EUR\nmemory_gb_hour: 0\n")
     assert main(["report", str(run), "--prices", str(prices)]) == 2
     said = capsys.readouterr().err
-    assert f"{prices}:2: memory_gb_hour must be more than 0, found 0; leave the key out" in said
+    assert f"{prices}:2: memory_gb_hour must be more than 0" in said
 
 
 def test_a_race_takes_prices_of_a_file_instead_of_the_plans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,7 +210,7 @@ def test_a_race_takes_prices_of_a_file_instead_of_the_plans(tmp_path: Path, caps
     assert "CHF" not in said
     plan.write_text("pipelines: [postgres/jdbc]\nprices: {currency: CHF, core_hour: -1}\n")
     assert main(["race", str(plan), "--show"]) == 2
-    assert f"{plan}:2: prices.core_hour must be more than 0, found -1" in capsys.readouterr().err
+    assert f"{plan}:2: prices.core_hour must be more than 0" in capsys.readouterr().err
 
 
 def test_parquet_has_the_same_columns_and_rows_with_their_types(
