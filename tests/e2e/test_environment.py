@@ -1,7 +1,5 @@
 """The environment of a run on the real stack: all of it is known there, and nothing in it says whose machine it is."""
 
-from __future__ import annotations
-
 import getpass
 import json
 import re

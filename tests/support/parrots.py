@@ -9,12 +9,18 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 
-__all__ = ["http_parrot", "kerberos_server", "postgres_parrot"]
-
 ASKS_FOR_PASSWORD = b"R" + struct.pack("!ii", 8, 3)
 ASKS_FOR_TICKET = b"R" + struct.pack("!ii", 8, 7)
 WANTS_TLS = struct.pack("!ii", 8, 80877103)
 WANTS_GSS = struct.pack("!ii", 8, 80877104)
+
+
+def _begins_with(connection: socket.socket, *refused: bytes) -> bytes:
+    """What a client begins with, after these wishes of its have been refused."""
+    while (first := connection.recv(8, socket.MSG_PEEK)) in refused:
+        connection.recv(8)
+        connection.sendall(b"N")
+    return first
 
 
 class _Http(BaseHTTPRequestHandler):
@@ -40,10 +46,7 @@ class _Http(BaseHTTPRequestHandler):
 class _Postgres(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         connection: socket.socket = self.request
-        while connection.recv(8, socket.MSG_PEEK) in (WANTS_TLS, WANTS_GSS):
-            connection.recv(8)
-            connection.sendall(b"N")
-        if not connection.recv(1 << 14):
+        if _begins_with(connection, WANTS_TLS, WANTS_GSS) == b"" or not connection.recv(1 << 14):
             return
         connection.sendall(ASKS_FOR_PASSWORD)
         password = connection.recv(1 << 14)[5:-1].decode()
@@ -54,23 +57,16 @@ class _Postgres(socketserver.BaseRequestHandler):
 class _Kerberos(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         connection: socket.socket = self.request
-        while (first := connection.recv(8, socket.MSG_PEEK)) == WANTS_TLS:
-            connection.recv(8)
-            connection.sendall(b"N")
-        if first == WANTS_GSS or not connection.recv(1 << 14):
+        if _begins_with(connection, WANTS_TLS) == WANTS_GSS or not connection.recv(1 << 14):
             return
         connection.sendall(ASKS_FOR_TICKET)
         connection.recv(1 << 14)
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    allow_reuse_address = True
-    daemon_threads = True
-
-
 @contextlib.contextmanager
 def _served(handler: type[socketserver.BaseRequestHandler]) -> Iterator[int]:
-    server = _Server(("127.0.0.1", 0), handler)
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:

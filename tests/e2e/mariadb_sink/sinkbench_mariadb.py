@@ -1,8 +1,6 @@
 """MariaDB as a sink of sinkbench: a table a trial."""
 # ruff: noqa: S608 - the names of tables are made by sinkbench, of letters, digits and "_"
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -175,7 +173,7 @@ class Times:
     def __init__(self, sink: MariaDb) -> None:
         self._sink = sink
 
-    def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[Stamps]:
+    def watch(self, target: str, interval_seconds: float) -> AbstractContextManager["Stamps"]:
         return Stamps(self._sink, target)
 
     def rate(self, target: str, records: int) -> float | None:
