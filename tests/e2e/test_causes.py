@@ -1,12 +1,11 @@
 """What limits a trial, on the real stack: each cause brought about on purpose, and runs in which it stays silent."""
 
 import json
-import math
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,13 +15,13 @@ import httpx
 import psycopg
 import pytest
 
-from sinkbench.analysis.samples import Sample, rejected_writes
+from sinkbench.analysis.samples import rejected_writes
 from sinkbench.sinks.elasticsearch.nodes import REJECTED
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import NAMES, one_trial
 from tests.e2e.races import Quick
 from tests.support.latest import summary_of, trials_of
-from tests.support.silent import Silent
+from tests.support.silent import When
 from tests.support.undisturbed import undisturbed
 from tests.support.waiting import until
 
@@ -52,19 +51,6 @@ def causes_of(trial: dict[str, Any]) -> list[str]:
     found = trial["bottleneck"]
     causes = [found["cause"], *(each.split(":")[0] for each in found["also"])]
     return [cause for cause in causes if cause != "machine CPU"] or causes
-
-
-class AtAThird(Silent):
-    """Does something once a third of the records is stored."""
-
-    def __init__(self, records: int, act: Callable[[], object]) -> None:
-        self._from: float = records / 3
-        self._act = act
-
-    def sample(self, sample: Sample) -> None:
-        if (sample.stored or 0) >= self._from:
-            self._from = math.inf
-            self._act()
 
 
 BROUGHT_ABOUT = {"lock waits", "pool waits", "idle tasks", "uneven records", "uneven placement", "connections used up"}
@@ -148,7 +134,7 @@ def test_a_lock_that_another_session_holds_on_the_table_is_waited_for(stack: Loc
         other.execute(f"LOCK TABLE {NAMES.target} IN EXCLUSIVE MODE".encode())
         threading.Timer(8, other.close).start()
 
-    observer = AtAThird(60_000, lock)
+    observer = When(lambda sample: (sample.stored or 0) > 20_000, lock)
     record, _ = one_trial(stack, tmp_path, plan("postgres/jdbc"), 60_000, observer=observer)
     trial = record.model_dump(mode="json")
     assert causes_of(trial)[0] == "lock waits", trial
@@ -167,7 +153,8 @@ def test_a_sink_that_was_frozen_is_noted_with_its_length_and_nothing_is_lost(sta
         threading.Timer(5, stack.faults.thaw, ["postgres"]).start()
         stack.faults.freeze("postgres")
 
-    record, _ = one_trial(stack, tmp_path, SMALL_BATCHES, 150_000, observer=AtAThird(150_000, freeze))
+    observer = When(lambda sample: (sample.stored or 0) > 50_000, freeze)
+    record, _ = one_trial(stack, tmp_path, SMALL_BATCHES, 150_000, observer=observer)
     assert record.reasons == []
     (note,) = {note.partition(" for ")[0] for note in record.notes}
     # Kafka and Connect were not silent: nobody asked them meanwhile.

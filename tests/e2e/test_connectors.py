@@ -104,7 +104,14 @@ def made_of(stack: LocalStack, file: Path | None) -> None:
         sink.create("tides", file)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+# Two of them, and in CI all.
+POSTED = [
+    pytest.param(file, marks=() if file.stem in ("camel-bulk", "jdbc") else pytest.mark.long, id=file.stem)
+    for file in FILES
+]
+
+
+@pytest.mark.parametrize("file", POSTED)
 def test_a_connector_file_works_when_it_is_posted_as_it_stands(
     stack: LocalStack, topic: str, posted: Callable[[Path], str], connect: ConnectCluster, file: Path
 ) -> None:

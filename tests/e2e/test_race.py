@@ -30,7 +30,7 @@ from tests.e2e.races import (
 )
 from tests.support.commands import Run
 from tests.support.latest import summary_of, trials_of
-from tests.support.silent import Silent
+from tests.support.silent import When
 
 CONNECTIONS = """
 pipelines: [postgres/jdbc, postgres/jdbc-pgbouncer]
@@ -208,10 +208,12 @@ def test_connections_of_others_are_not_the_trials(whole: LocalStack, tmp_path: P
         # Three tasks have three connections at least, and a pool for each has no twenty more.
         assert trial.connections.clients_peak == max(sample.backends or 0 for sample in samples) - 20 >= 3
         assert trial.connections.others == 0
-        join = [lambda: opened.enter_context(psycopg.connect(address))] * 2
-        observer = Silent()
-        # As soon as the connector runs.
-        observer.sample = lambda sample: join and (sample.tasks_running or sample.stored) and join.pop()()
+
+        def join() -> None:
+            for _ in range(2):
+                opened.enter_context(psycopg.connect(address))
+
+        observer = When(lambda sample: sample.tasks_running or sample.stored, join)
         joined, _ = one_trial(whole, tmp_path, ONE, 150_000, observer=observer)
     assert (joined.connections.clients_peak, joined.connections.others) == (None, 2)
     assert joined.others == trial.others == []

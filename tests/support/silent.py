@@ -27,3 +27,16 @@ class At(Silent):
     def phase(self, text: str) -> None:
         if step := self._steps.get(text.split()[0].strip(":,")):
             step()
+
+
+class When(Silent):
+    """Does something at the first sample of which something holds."""
+
+    def __init__(self, holds: Callable[[Sample], object], act: Callable[[], object]) -> None:
+        self._holds: Callable[[Sample], object] | None = holds
+        self._act = act
+
+    def sample(self, sample: Sample) -> None:
+        if self._holds is not None and self._holds(sample):
+            self._holds = None
+            self._act()
