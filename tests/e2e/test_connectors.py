@@ -129,8 +129,8 @@ def test_a_connector_file_works_when_it_is_posted_as_it_stands(
         made_of(stack, None)
 
 
-def test_scaling_by_hand_spreads_the_tasks_evenly(
-    stack: LocalStack, topic: str, posted: Callable[[Path], str], connect: ConnectCluster
+def test_scaling_by_hand_spreads_the_tasks_evenly_and_names_the_nearest_of_a_connector_that_is_not_there(
+    stack: LocalStack, topic: str, posted: Callable[[Path], str], connect: ConnectCluster, sinkbench: Run
 ) -> None:
     name = posted(CHECKOUT / "connectors" / "postgres" / "jdbc-pgbouncer.json")
     connect.wait_for_tasks(name, 3)
@@ -141,16 +141,9 @@ def test_scaling_by_hand_spreads_the_tasks_evenly(
     assert connect.config(name)["tasks.max"] == "6"
     found = connect.status(name)
     assert placement(found, stack.endpoints.worker_ids) == {"connect-1": 2, "connect-2": 2, "connect-3": 2}
-
-
-def test_scaling_a_connector_that_is_not_there_names_the_nearest(
-    stack: LocalStack, topic: str, posted: Callable[[Path], str], sinkbench: Run
-) -> None:
-    posted(CHECKOUT / "connectors" / "postgres" / "jdbc.json")
-    done = sinkbench("scale", "postgres-jdcb", "2")
-    assert done.returncode == 2
-    assert "postgres-jdcb: no such connector" in done.stderr
-    assert "postgres-jdbc" in done.stderr
+    misspelt = sinkbench("scale", "postgres-jdcb", "2")
+    assert misspelt.returncode == 2
+    assert re.search(f"postgres-jdcb: no such connector.*{name}", misspelt.stderr), misspelt.stderr
 
 
 def test_a_refused_configuration_gives_connects_own_message(connect: ConnectCluster) -> None:

@@ -109,8 +109,7 @@ def page(request: pytest.FixtureRequest) -> Path:
     return found
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [360, 900, 1600])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (900, False), (1600, True)])
 def test_a_page_is_whole_and_readable(browser: Browser, page: Path, tmp_path: Path, width: int, dark: bool) -> None:
     browser.open(page, width, dark)
     assert browser.complaints() == []
