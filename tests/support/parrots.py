@@ -10,17 +10,8 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 
 ASKS_FOR_PASSWORD = b"R" + struct.pack("!ii", 8, 3)
-ASKS_FOR_TICKET = b"R" + struct.pack("!ii", 8, 7)
 WANTS_TLS = struct.pack("!ii", 8, 80877103)
 WANTS_GSS = struct.pack("!ii", 8, 80877104)
-
-
-def _begins_with(connection: socket.socket, *refused: bytes) -> bytes:
-    """What a client begins with, after these wishes of its have been refused."""
-    while (first := connection.recv(8, socket.MSG_PEEK)) in refused:
-        connection.recv(8)
-        connection.sendall(b"N")
-    return first
 
 
 class _Http(BaseHTTPRequestHandler):
@@ -46,7 +37,10 @@ class _Http(BaseHTTPRequestHandler):
 class _Postgres(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         connection: socket.socket = self.request
-        if _begins_with(connection, WANTS_TLS, WANTS_GSS) == b"" or not connection.recv(1 << 14):
+        while connection.recv(8, socket.MSG_PEEK) in (WANTS_TLS, WANTS_GSS):
+            connection.recv(8)
+            connection.sendall(b"N")
+        if not connection.recv(1 << 14):
             return
         connection.sendall(ASKS_FOR_PASSWORD)
         password = connection.recv(1 << 14)[5:-1].decode()
@@ -54,19 +48,14 @@ class _Postgres(socketserver.BaseRequestHandler):
         connection.sendall(b"E" + struct.pack("!i", len(fields) + 4) + fields)
 
 
-class _Kerberos(socketserver.BaseRequestHandler):
-    def handle(self) -> None:
-        connection: socket.socket = self.request
-        if _begins_with(connection, WANTS_TLS) == WANTS_GSS or not connection.recv(1 << 14):
-            return
-        connection.sendall(ASKS_FOR_TICKET)
-        connection.recv(1 << 14)
+class _Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
 
 
 @contextlib.contextmanager
 def _served(handler: type[socketserver.BaseRequestHandler]) -> Iterator[int]:
-    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
@@ -85,8 +74,3 @@ def http_parrot() -> contextlib.AbstractContextManager[int]:
 def postgres_parrot() -> contextlib.AbstractContextManager[int]:
     """The port of a PostgreSQL that refuses everybody, and repeats the password."""
     return _served(_Postgres)
-
-
-def kerberos_server() -> contextlib.AbstractContextManager[int]:
-    """The port of a PostgreSQL that asks everybody for a ticket, and hangs up on who offers GSS encryption first."""
-    return _served(_Kerberos)
