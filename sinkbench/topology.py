@@ -13,7 +13,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, JsonValue, ValidationError, model_validator
 
-from sinkbench.errors import SettingsError
+from sinkbench.errors import SettingsError, StackError
 from sinkbench.suggest import nearest
 from sinkbench.yamlfile import Section, YamlFile, mistake, shown
 
@@ -258,6 +258,21 @@ def needed_bytes(topology: Topology) -> int:
     """Returns the estimated memory of all nodes under load, from their heaps."""
     heaps = {service: bytes_of(heap) for service, heap in topology.heaps().items()}
     return round(BESIDE_HEAP * sum(heaps.get(node.service, 0) for node in topology.nodes)) + OTHERS_BYTES
+
+
+def check_memory(topology: Topology, available_bytes: int) -> None:
+    """Raises StackError if a topology that does not run yet needs more memory than is available."""
+    needed = needed_bytes(topology)
+    if needed <= available_bytes:
+        return
+    heaps = topology.heaps()
+    counted = ", ".join(f"{len(topology.of(service))} x {heap} for {service}" for service, heap in heaps.items())
+    otherwise = "" if topology.is_single else ", or set SINKBENCH_TOPOLOGY=small"
+    raise StackError(
+        f"the topology {topology.name} needs {needed / 1e9:.1f} GB of memory (heaps: {counted}; and all that is no"
+        f" JVM), and {available_bytes / 1e9:.1f} GB are available; end other programs, lower SINKBENCH_KAFKA_HEAP,"
+        f" SINKBENCH_CONNECT_HEAP, SINKBENCH_ELASTICSEARCH_HEAP or SINKBENCH_WORKERS{otherwise}"
+    )
 
 
 def load_topology(choice: str, checkout: Path, own: Path) -> Topology:

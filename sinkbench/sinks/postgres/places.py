@@ -58,10 +58,9 @@ def _dsn(security: Security | None, host: str, port: int | str, database: str) -
 
 
 def _shown(security: Security | None, host: str, port: int | str) -> str:
-    """The connection string of the stack's database for a person, without a secret password."""
-    if security is None:
-        return _dsn(None, host, port, ACCOUNT)
-    return f"host={host} user={ACCOUNT} port={port} dbname={ACCOUNT} sslmode=verify-full"
+    """The connection string of the stack's database for a person, without the password."""
+    mode = "" if security is None else " sslmode=verify-full"
+    return f"host={host} user={ACCOUNT} port={port} dbname={ACCOUNT}{mode}"
 
 
 def postgres_shared(place: Place) -> Mapping[str, str]:

@@ -69,7 +69,7 @@ class PostgresRoles(Roles):
         return self._named() or self._first
 
     def promote(self) -> tuple[str, int]:
-        """As in `Promotion`, of the replica that has received most."""
+        """As in `Roles`, of the replica that has received most."""
         old = self.primary
         if not self._runs(old):
             raise StackError(f"{old} does not run; `sinkbench up` starts it")

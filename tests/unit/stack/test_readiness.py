@@ -13,7 +13,7 @@ from sinkbench.errors import ServiceError
 from sinkbench.services.access import Access
 from sinkbench.sinks.elasticsearch import service as elasticsearch
 from sinkbench.sinks.postgres import service as postgres
-from sinkbench.stack import Endpoint, pipeline
+from sinkbench.stack import Endpoint, assembly, readiness
 from sinkbench.stack.assembly import checks
 from tests.support.endpoints import endpoints
 from tests.support.tlsserver import issue, served
@@ -27,7 +27,7 @@ def health(monkeypatch: pytest.MonkeyPatch) -> Answering:
 
     def answer(found: dict[str, Any]) -> None:
         client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, json=found)))
-        monkeypatch.setattr(elasticsearch, "shared_client", lambda *_: client)
+        monkeypatch.setattr(readiness, "http_client", lambda *_: client)
 
     return answer
 
@@ -105,7 +105,7 @@ class Broker:
 def test_a_broker_is_ready_once_it_takes_part_in_its_cluster(
     monkeypatch: pytest.MonkeyPatch, there: frozenset[int], problem: str | None, found: list[str | None]
 ) -> None:
-    monkeypatch.setattr(pipeline, "Kafka", Broker)
+    monkeypatch.setattr(assembly, "Kafka", Broker)
     monkeypatch.setattr(Broker, "there", there)
     monkeypatch.setattr(Broker, "problem_", problem)
     monkeypatch.setattr(Broker, "asked", ())
@@ -133,5 +133,5 @@ def test_a_load_generator_is_ready_for_users_that_it_lets_in_and_another_server_
         found = checks(where, loadgens=True)["loadgen-1"]()
     assert found is None if problem is None else found is not None and found.startswith(problem)
     client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, text="hello")))
-    monkeypatch.setattr(pipeline, "shared_client", lambda *_: client)
+    monkeypatch.setattr(readiness, "http_client", lambda *_: client)
     assert checks(where, loadgens=True)["loadgen-1"]() == "it is no load generator of this version: hello"
