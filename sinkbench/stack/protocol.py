@@ -51,7 +51,7 @@ class MachineCpu(NamedTuple):
 class Usage:
     """A snapshot of resource usage, by service and worker. None means dead or not visible; absent means not read now.
 
-    `cpu_seconds` is user and system time since its start, `jvm_cpu_seconds` that of the parts of a JVM (`jvmthreads`),
+    `cpu_seconds` is user and system time since its start, `jvm_cpu_seconds` that of the parts of a JVM (`meter`),
     absent if it is no JVM. `memory_bytes` is resident memory with shared pages once. `troubles` has the problem of a
     service that still runs, such as a failing health check. `free_bytes` is free disk space for the services' data.
     """
