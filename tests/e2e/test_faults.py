@@ -146,7 +146,7 @@ def test_faults_of_services_are_refused_on_clusters_of_others(sinkbench: Run, tm
     (tmp_path / "clusters.yaml").write_text(json.dumps({**clusters, "postgres": {"dsn": "host=127.0.0.1 port=1"}}))
     done = sinkbench("race", "mine.yaml", "--stack", "clusters.yaml")
     assert done.returncode == 2
-    assert "mine.yaml:8: 'freeze sink' cannot be done on stack external" in done.stderr
+    assert "mine.yaml:8: 'freeze sink' cannot be done to" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

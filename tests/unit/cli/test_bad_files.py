@@ -23,10 +23,9 @@ from loadgen.errors import LoadgenError
 from sinkbench import secrets
 from sinkbench.cli.main import main
 from sinkbench.errors import PlanError, SinkbenchError, StackError, UserError
-from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.files import load_queries, read_connector
 from sinkbench.plan.plan import load_plan
 from sinkbench.plan.prices import load_prices
-from sinkbench.plan.queries import load_queries
 from sinkbench.report.samples import course_of, read_samples
 from sinkbench.runs.listing import list_runs
 from sinkbench.runs.reader import load_run
