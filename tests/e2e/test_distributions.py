@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.stack.distributions import make_manifests
 from sinkbench.stack.local import LocalStack
-from sinkbench.stack.tools import find_java
+from sinkbench.stack.tools import find_java, make_manifests
 
 SHIM = "connect-plugin-path-shim*"
 PLUGIN = "camel"
