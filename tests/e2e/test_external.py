@@ -15,7 +15,7 @@ import trustme
 from psycopg.conninfo import conninfo_to_dict
 
 from sinkbench.errors import StackError
-from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.files import read_connector
 from sinkbench.plan.plan import Plan
 from sinkbench.race.leftovers import Book, sweep
 from sinkbench.services.connect import ConnectCluster

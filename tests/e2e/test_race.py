@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.files import read_connector
 from sinkbench.plan.plan import PlanDrain
 from sinkbench.race.sizes import is_too_short
 from sinkbench.services.connect import ConnectCluster
