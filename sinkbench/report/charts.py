@@ -79,7 +79,7 @@ def against_tasks(summary: RunSummary) -> Figure | None:
     tasks = sorted({float(cell.tasks) for each in several.values() for cell, _ in each})
     most = [max((rate.median, cell.tasks) for cell, rate in each) for each in several.values()]
     told = [f"{label} is fastest at {at} tasks, {rate:,.0f}" for label, (rate, at) in zip(several, most, strict=True)]
-    svg = lines("tasks", series, "tasks", "records/s", joined=False, x_ticks=tasks)
+    svg = lines("tasks", series, "tasks", "records/s", tasks)
     return Figure(
         "Records stored a second by the number of tasks. A bar is the 95 % interval, or min-max of fewer than five "
         "trials; a curve is the fitted law, where the data support it.",

@@ -29,8 +29,8 @@ class LineSeries:
     name: str
     x: Sequence[float]
     y: Sequence[float]
-    low: Sequence[float] = ()
-    high: Sequence[float] = ()
+    low: Sequence[float]
+    high: Sequence[float]
     curve: Sequence[tuple[float, float]] = ()
 
 
@@ -51,60 +51,29 @@ class Mark:
     name: str
 
 
-def lines(
-    key: str,
-    series: Sequence[LineSeries],
-    x_label: str,
-    y_label: str,
-    mark: Mark | None = None,
-    joined: bool = True,
-    x_ticks: Sequence[float] = (),
-    x_text: Callable[[float], str] = "{:g}".format,
-    logarithmic: tuple[float, float] | None = None,
-) -> str:
-    """Lines with their points, `joined` to each other or only by their curves; the label of y is the title. The
-    scale of y begins at 0, or is logarithmic between the ends given. Unjoined points with the same x are drawn side
+def lines(key: str, series: Sequence[LineSeries], x_label: str, y_label: str, x_ticks: Sequence[float]) -> str:
+    """Points with bars, and curves without points; the label of y is the title. Points with the same x are drawn side
     by side, so that none hides another's bar."""
     shown = looks([line.name for line in series])
-    points = any(len(line.x) <= 20 for line in series)
     with chart() as (figure, axes):
         for place, line in enumerate(series):
             look = shown[line.name]
-            aside = 0.0 if joined else (place - (len(series) - 1) / 2) * _ASIDE_POINTS
+            aside = (place - (len(series) - 1) / 2) * _ASIDE_POINTS
             shifted = offset_copy(axes.transData, figure, x=aside, units="points")
-            axes.plot(
-                line.x,
-                line.y,
-                color=look.colour,
-                marker=look.marker if points else "",
-                markersize=6,
-                linestyle=look.dashes if joined else "",
-                linewidth=1.8,
-                label=line.name,
-                transform=shifted,
-            )
-            if line.low:
-                axes.vlines(line.x, line.low, line.high, color=look.colour, linewidth=1.6, transform=shifted)
-                # Otherwise the scale ignores the bars of shifted points.
-                axes.update_datalim([*zip(line.x, line.low, strict=True), *zip(line.x, line.high, strict=True)])
-                axes.autoscale_view()
+            axes.plot(line.x, line.y, look.marker, color=look.colour, label=line.name, transform=shifted)
+            axes.vlines(line.x, line.low, line.high, color=look.colour, linewidth=1.6, transform=shifted)
+            # Otherwise the scale ignores the bars of shifted points.
+            axes.update_datalim([*zip(line.x, line.low, strict=True), *zip(line.x, line.high, strict=True)])
+            axes.autoscale_view()
             if line.curve:
                 axes.plot(*zip(*line.curve, strict=True), color=look.colour, linestyle=look.dashes, linewidth=1.8)
-        if logarithmic is not None:
-            axes.set_yscale("log")
-            axes.set_ylim(logarithmic)
-            axes.yaxis.set_minor_formatter(ticker.NullFormatter())
-        else:
-            axes.set_ylim(bottom=0)
-        if mark is not None:
-            axes.axhline(mark.value, label=mark.name, **_LIMIT_LINE)
+        axes.set_ylim(bottom=0)
         axes.set_xlabel(x_label)
         axes.set_title(y_label, loc="left", fontsize=11.0)
         axes.yaxis.set_major_formatter(ticker.EngFormatter(sep=" "))
-        if x_ticks:
-            axes.xaxis.set_major_locator(ticker.FixedLocator(far_apart(x_ticks)))
-            axes.xaxis.set_minor_locator(ticker.NullLocator())
-            axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: x_text(value)))
+        axes.xaxis.set_major_locator(ticker.FixedLocator(far_apart(x_ticks)))
+        axes.xaxis.set_minor_locator(ticker.NullLocator())
+        axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
         legend(figure, axes)
         return svg_of(figure, key)
 

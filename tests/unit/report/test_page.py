@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from sinkbench.analysis.latency import latency_of
 from sinkbench.cli.main import main
 from sinkbench.report.charts import by_scale
 from sinkbench.report.draw import Look, shortened
-from sinkbench.report.latencies import curve_of
 from sinkbench.report.plots import LineSeries, far_apart, lines
 from sinkbench.report.svg import inlined
 from sinkbench.report.timeline import drawn
-from sinkbench.results import LatencyMs, RunSummary
+from sinkbench.results import RunSummary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
 from tests.support.page import Page
 from tests.support.samplerun import DOOMED, SCRIPT, keep_run
@@ -170,15 +168,6 @@ def test_samples_outside_of_the_run_are_not_read(tmp_path: Path) -> None:
     assert "../../secret.csv is not in the run" in " ".join(Page(written(folder)).texts)
 
 
-def test_a_damaged_histogram_is_left_out_and_named(tmp_path: Path) -> None:
-    folder = plain(tmp_path)
-    cells = read_summary(folder).cells
-    damaged = LatencyMs(count=9, histogram="HISTFAAAnonsense")
-    changed(folder, cells=[cells[0].model_copy(update={"latency_ms": damaged})])
-    found = Page(written(folder))
-    assert "the histogram of latencies (until stored) cannot be read" in " ".join(found.texts)
-
-
 def test_a_damaged_summary_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = plain(tmp_path)
     (folder / "summary.json").write_text('{"format": 1')
@@ -210,15 +199,6 @@ def test_no_other_command_loads_what_draws() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_latency_curve_ends_where_the_records_are_too_few() -> None:
-    curve = curve_of(latency_of([1_000.0] * 990 + [90_000.0] * 10))
-    assert isinstance(curve, list)
-    shares = [share for share, _ in curve]
-    assert shares == sorted(shares)
-    assert (shares[0], shares[-1]) == (0, 0.99)
-    assert dict(curve)[0.5] == pytest.approx(1, rel=0.01)
-
-
 def test_bars_share_a_scale_if_none_is_twenty_times_as_long_as_another() -> None:
     rows = [("a", {"x": 2_000.0}), ("b", {"x": 1.0}), ("c", {"x": 15.0, "y": 5.0}), ("d", {"x": 900.0})]
     assert [[name for name, _ in group] for group in by_scale(rows)] == [["b", "c"], ["a", "d"]]
@@ -239,7 +219,7 @@ def test_labels_of_ticks_have_room(ticks: list[float], kept: list[float]) -> Non
 
 def test_bars_of_points_of_several_series_are_drawn_whole() -> None:
     bars = [LineSeries(name, [3, 6], [10, 20], low=[5, 15], high=[95, 60]) for name in "abc"]
-    numbers = re.findall(r">(\d+)</text>", lines("k", bars, "tasks", "records/s", joined=False))
+    numbers = re.findall(r">(\d+)</text>", lines("k", bars, "tasks", "records/s", [3, 6]))
     # Of the scale's own numbers the last is above the longest bar, not above the highest point.
     assert max(map(int, numbers)) >= 80, numbers
 
