@@ -23,8 +23,7 @@ from sinkbench.services.connect import ConnectCluster, is_even, placement
 from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink, sinks_of
-from sinkbench.stack.local import LocalStack
-from sinkbench.stack.localnodes import PLUGINS
+from sinkbench.stack.local import PLUGINS, LocalStack
 from sinkbench.trial.cluster import Cluster
 from tests.support.commands import Run
 
