@@ -1,7 +1,5 @@
 """What Maven has fetched, in a place with a space in its path."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
