@@ -141,12 +141,14 @@ def test_a_race_that_is_killed_has_written_down_that_it_started_the_stack(
     assert note.run() is None
 
 
-def test_what_was_started_is_stopped_when_a_service_cannot_be_started(cluster: FakeCluster, tmp_path: Path) -> None:
-    class Broken(FakeStack):
-        def up(self, say: Any) -> None:
-            raise StackError("kafka: did not start")
+def test_what_was_started_is_stopped_when_a_service_cannot_be_started(
+    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(say: Any) -> None:
+        raise StackError("kafka: did not start")
 
-    stack = Broken(tmp_path)
+    stack = FakeStack(tmp_path)
+    monkeypatch.setattr(stack, "up", broken)
     with pytest.raises(StackError):
         run(stack, tmp_path)
     assert stack.calls == ["down"]
