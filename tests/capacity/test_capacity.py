@@ -3,8 +3,6 @@
 With `pytest -s` the progress of the race and its table are seen, too.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """Queries against the real sinks: each target answers what its file says, and what it cannot answer is seen."""
 # ruff: noqa: S608 - the table's name is a constant
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path

@@ -317,7 +317,7 @@ def test_a_settings_file_that_could_be_read_in_two_ways_is_refused(text: str, sa
 def test_a_secret_of_an_unknown_account_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(CLUSTERS + "elasticsearch: {url: 'http://e:1', user: u, password: {file: ~nobody-here/x}}\n")
-    with pytest.raises(StackError, match=r"mine.yaml:3: .*~nobody-here/x: there is no such account"):
+    with pytest.raises(StackError, match=r"mine.yaml:3: .*~nobody-here/x: there is no such file"):
         load_stack_file(file)
 
 

@@ -90,7 +90,7 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
         ("pipelines: [postgres/jdbc\ntrials: 1", "2: not valid YAML: "),
         ("trials: \x01", " not valid YAML: "),
         ("[" * 5_000, " is nested too deeply"),
-        ("&a {pipelines: *a}", "1: contains itself by an alias"),
+        ("&a {pipelines: *a}", "or contains itself by an alias"),
         ("&a {? *a : 1}", "mine.yaml"),
         (LAUGHS, " has more than 100,000 values"),
         (SUSTAIN, "1: mode sustain offers postgres/jdbc a rate, but none"),
