@@ -45,23 +45,6 @@ def test_every_cell_has_a_pilot_and_its_trials_and_nothing_is_left(tmp_path: Pat
     assert len(read_trials(folder.trials_path)) == 4
 
 
-def test_pilots_read_a_topic_of_their_records_form_and_trials_too(tmp_path: Path) -> None:
-    loaded: list[tuple[str, str]] = []
-
-    class Noting(FakeCluster):
-        def load(self, names, wanted, progress, stop=None):  # type: ignore[no-untyped-def]
-            loaded.append((names.trial.split("_", 1)[1], wanted.form))
-            return super().load(names, wanted, progress, stop)
-
-    rows = {"pipeline": "postgres/jdbc-row", "form": "row-schema"}
-    cluster = Noting(plan(pipelines=["postgres/jdbc", rows, "elasticsearch/camel-bulk"], trials=1))
-    summary, _, _ = race(cluster, tmp_path)
-    assert loaded[:2] == [("pilot", "document"), ("pilot_2", "row-schema")]
-    assert sorted(form for _, form in loaded[2:]) == ["document", "document", "row-schema"]
-    assert [cell.form for cell in summary.cells] == ["document", "row-schema", "document"]
-    assert cluster.there == set()
-
-
 def test_a_trial_that_was_too_short_is_taken_again_with_more_records(tmp_path: Path) -> None:
     class WarmsUp(FakeCluster):
         """Is fifty times as fast in trials as it was in its pilot."""
@@ -276,23 +259,6 @@ def test_a_run_that_ends_in_a_limit_is_taken_up_with_the_limits_that_lack(
 
 SETTINGS = {"postgres": {"synchronous_commit": "off"}}
 SET = {"pipeline": "postgres/jdbc", "label": "quick", "settings": SETTINGS}
-
-
-def test_a_cell_is_set_in_its_pilots_and_its_trials_and_nothing_else_is(tmp_path: Path) -> None:
-    seen: list[tuple[str, bool]] = []
-
-    class Noting(FakeCluster):
-        def config(self, cell, names, variables=None):  # type: ignore[no-untyped-def]
-            seen.append((cell.label, bool(self.set_to)))
-            return super().config(cell, names, variables)
-
-    cluster = Noting(plan(pipelines=["postgres/jdbc", SET], trials=1))
-    summary, _, folder = race(cluster, tmp_path)
-    assert sorted(set(seen)) == [("postgres/jdbc", False), ("quick", True)]
-    assert cluster.set_to == {}
-    assert [cell.settings for cell in summary.cells] == [{}, SETTINGS]
-    kept = {trial.label: trial.settings for trial in read_trials(folder.trials_path)}
-    assert kept == {"postgres/jdbc": {}, "quick": SETTINGS}
 
 
 @pytest.mark.parametrize("where", ["load", "audit"])
