@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from rich.console import Console
 
 from loadgen.reading import printable
+from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.environment import commit, describe, machine
 from sinkbench.errors import Interrupted, PlanError, ResultsError, SinkbenchError
 from sinkbench.live.state import LiveRun
@@ -22,7 +23,7 @@ from sinkbench.load.records import KeptRecords, keep_records
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.checks import check_forms, check_settings, check_targets, file_hashes
 from sinkbench.plan.files import load_queries, read_connector
-from sinkbench.plan.plan import Plan, SustainPlan
+from sinkbench.plan.plan import CapacityPlan, Plan, SustainPlan
 from sinkbench.plan.sections import OfferedLoad
 from sinkbench.race.faults import check_faults, prepare_faults, try_faults
 from sinkbench.race.journal import Earlier, Journal
@@ -131,6 +132,9 @@ class _Session(ExitStack):
         only = only_race(self._stack.lock_file, CHECKOUT, self._plan.name, self._stack.own_container)
         self._tell = self.enter_context(only)
         self.enter_context(_followed(self._live, live_port, self._say))
+        if self._plan.trials < FEWEST_BLOCKS and not isinstance(self._plan, CapacityPlan):
+            few = f"{self._plan.trials} trials a cell are too few for 95 % intervals and `sinkbench compare`"
+            self._say(f"{few}: --trials {FEWEST_BLOCKS} is enough")
         if self._records is not None:
             self._say(f"records: {self._records.facts.in_words}")
         check_disk(self._stack)
