@@ -166,7 +166,7 @@ def test_nothing_that_is_kept_exported_or_reported_holds_a_secret(
         assert main(["show", str(kept), *option]) == 0
     assert main(["runs", "--results", str(kept.parent)]) == 0
     written = {path: path.read_bytes() for folder in (kept, out) for path in folder.rglob("*") if path.is_file()}
-    assert len(written) > 9
+    assert len(written) > 8
     assert [(path, form) for path, text in written.items() for form in FORMS if form.encode() in text] == []
     assert found_in("".join(capfd.readouterr())) == []
     # What is no secret is there.
