@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from sinkbench.sinks.elasticsearch.index import SETTABLE, propose_index
-from sinkbench.sinks.elasticsearch.nodes import REJECTED, RULES
+from sinkbench.sinks.elasticsearch.nodes import CHECKUP, REJECTED, RULES
 from sinkbench.sinks.elasticsearch.service import SERVICE
 from sinkbench.sinks.elasticsearch.sink import open_elasticsearch
-from sinkbench.sinks.elasticsearch.state import CHECKUP
 from sinkbench.sinks.elasticsearch.writing import Bulk
 from sinkbench.sinks.kind import GUARDED, SinkKind
 

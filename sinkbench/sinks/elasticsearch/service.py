@@ -19,8 +19,8 @@ from sinkbench.stack.spec import Place
 from sinkbench.topology import SHIPPED
 from sinkbench.yamlfile import mistake
 
+# The alias that connector files write to on sinkbench's own stacks.
 INDEX = "tides"
-"""The alias that connector files write to on sinkbench's own stacks."""
 TIMEOUT_SECONDS = 10.0
 # All answers since Elasticsearch 7.14 have it, and the client accepts no others.
 PRODUCT_HEADER = "x-elastic-product"
@@ -100,15 +100,10 @@ def _endpoint(place: Place) -> Endpoint:
     options = {"index": INDEX}
     # In the small topology elasticsearch/index.json, which you may have changed, says it.
     if place.layout.name != SHIPPED[0]:
-        layout = place.layout.elasticsearch
-        options |= {"shards": str(layout.shards), "replicas": str(layout.replicas)}
+        options |= {name: str(getattr(place.layout.elasticsearch, name)) for name in ("shards", "replicas")}
     together = {**options, "nodes": str(len({node.name for node in nodes} - place.gone))}
-    found = {
-        node.name: Endpoint(
-            f"{place.scheme}://{place.host(node, 'elasticsearch_port')}", access=access, options=together
-        )
-        for node in nodes
-    }
+    at = {node.name: f"{place.scheme}://{place.host(node, 'elasticsearch_port')}" for node in nodes}
+    found = {name: Endpoint(address, access=access, options=together) for name, address in at.items()}
     return replace(found[nodes[0].name], options=options, nodes=found if len(found) > 1 else {})
 
 

@@ -14,8 +14,8 @@ from elasticsearch import ApiError, BadRequestError, NotFoundError, TransportErr
 from loadgen.reading import parse_json, read_text
 from sinkbench.errors import ReasonCode, StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
-from sinkbench.sinks.elasticsearch.client import NOT_SHOWN, connect
-from sinkbench.sinks.elasticsearch.documents import Stored, disk_bytes, sequences
+from sinkbench.sinks.elasticsearch.client import buckets_of, connect, if_shown
+from sinkbench.sinks.elasticsearch.documents import Stored, disk_bytes
 from sinkbench.sinks.elasticsearch.index import TRANSLOG, IndexSettings, compare, flat_settings, settings_of, spread
 from sinkbench.sinks.elasticsearch.nodes import Nodes, Replication
 from sinkbench.sinks.elasticsearch.times import Times
@@ -77,7 +77,10 @@ class ElasticsearchSink:
         try:
             before = self._behind_alias()
             self._create_spread(target, body)
-            lacking, added = self._became(asked, target)
+            lacking, added = list[str](), list[str]()
+            with if_shown():
+                found: Any = self._client.indices.get(index=target, flat_settings=True, include_defaults=True)
+                lacking, added = compare(asked, found[target])
             if lacking:
                 self._client.indices.delete(index=target)
                 raise TargetError(f"{cannot}: {'; '.join(lacking)}")
@@ -100,16 +103,6 @@ class ElasticsearchSink:
             if [each.code for each in broken] != [ReasonCode.SHARDS_UNEVEN]:
                 return
             self._client.indices.delete(index=target)
-
-    def _became(self, asked: dict[str, Any], target: str) -> tuple[list[str], list[str]]:
-        """How the index differs from what was asked for, as far as the cluster shows it."""
-        try:
-            found: Any = self._client.indices.get(index=target, flat_settings=True, include_defaults=True)
-            return compare(asked, found[target])
-        except ApiError as error:
-            if error.status_code not in NOT_SHOWN:
-                raise
-            return [], []
 
     def _mappings(self, pattern: str) -> dict[str, dict[str, Any]]:
         """The mappings of each index that a name, an alias or a pattern stands for, by index."""
@@ -175,8 +168,10 @@ class ElasticsearchSink:
         return int(self._client.count(index=target)["count"])
 
     def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
-        # A generator, so that errors of the client are mapped while it runs.
-        yield from sequences(self._client, target, run)
+        what = f"all shards of {target} for the audit"
+        for buckets in buckets_of(self._client, target, run, ("bench.seq",), what):
+            keys = np.array([bucket["key"]["bench.seq"] for bucket in buckets], dtype=np.int64)
+            yield np.repeat(keys, [bucket["doc_count"] for bucket in buckets])
 
     def settings(self, target: str, config: Mapping[str, str]) -> SinkSettings:
         answer: Any = {}

@@ -23,11 +23,27 @@ HAS_VIEW = (
 Connection = psycopg.Connection[Any]
 
 
-class _Dialect:
+class Table(Dialect):
+    """A table of documents, where an index helps only if it is on exactly these expressions; or `in_columns`, the view
+    of a table with members in columns, where a place is a `point` of longitude and latitude.
+    """
+
     placeholder = "%s"
 
+    def __init__(self, *, in_columns: bool) -> None:
+        self._in_columns = in_columns
+
     def text(self, field: str) -> str:
-        raise NotImplementedError
+        if self._in_columns:
+            return _quoted(sql.Identifier(field))
+        path = ",".join(json.dumps(part, ensure_ascii=False) for part in field.split("."))
+        return f"(payload #>> {_quoted(sql.Literal('{' + path + '}'))})"
+
+    def number(self, field: str) -> str:
+        return self.text(field) if self._in_columns else f"{self.text(field)}::float8"
+
+    def seq(self) -> str:
+        return self.text("bench.seq") if self._in_columns else f"{self.text('bench.seq')}::bigint"
 
     def has_words(self, field: str, words: str) -> tuple[str, list[Any]]:
         return f"to_tsvector('simple', {self.text(field)}) @@ plainto_tsquery('simple', %s)", [words]
@@ -35,52 +51,20 @@ class _Dialect:
     def contains(self, part: dict[str, Any]) -> tuple[str, list[Any]]:
         return "payload @> %s::jsonb", [json.dumps(part)]
 
-    def place(self, field: str) -> str:
-        raise NotImplementedError
-
     def lat_lon(self, field: str) -> tuple[str, str]:
-        return f"({self.place(field)})[1]", f"({self.place(field)})[0]"
+        return f"({self._place(field)})[1]", f"({self._place(field)})[0]"
 
     def within(self, field: str, south: float, west: float, north: float, east: float) -> tuple[str, list[Any]]:
         corners = "box(point(%s::float8, %s::float8), point(%s::float8, %s::float8))"
-        return f"{self.place(field)} <@ {corners}", [west, south, east, north]
+        return f"{self._place(field)} <@ {corners}", [west, south, east, north]
+
+    def _place(self, field: str) -> str:
+        lat, lon = (f"split_part({self.text(field)}, ',', {part})::float8" for part in (1, 2))
+        return self.text(field) if self._in_columns else f"point({lon}, {lat})"
 
 
-class Document(_Dialect):
-    """A table of documents. An index helps only if it is on exactly these expressions."""
-
-    def _at(self, field: str) -> str:
-        path = "{" + ",".join(json.dumps(part, ensure_ascii=False) for part in field.split(".")) + "}"
-        return f"payload #>> {_literal(path)}"
-
-    def text(self, field: str) -> str:
-        return f"({self._at(field)})"
-
-    def number(self, field: str) -> str:
-        return f"({self._at(field)})::float8"
-
-    def seq(self) -> str:
-        return f"({self._at('bench.seq')})::bigint"
-
-    def place(self, field: str) -> str:
-        lat, lon = (f"split_part({self._at(field)}, ',', {part})::float8" for part in (1, 2))
-        return f"point({lon}, {lat})"
-
-
-class Columns(_Dialect):
-    """The view of a table with members in columns; a place is a `point` of longitude and latitude."""
-
-    def text(self, field: str) -> str:
-        return '"' + field.replace('"', '""').replace("%", "%%") + '"'
-
-    def number(self, field: str) -> str:
-        return self.text(field)
-
-    def seq(self) -> str:
-        return self.text("bench.seq")
-
-    def place(self, field: str) -> str:
-        return self.text(field)
+def _quoted(part: sql.Composable) -> str:
+    return part.as_string(None).strip().replace("%", "%%")
 
 
 @maps_exceptions(psycopg.Error)
@@ -93,10 +77,9 @@ class Queries:
         self._connection = connection
 
     def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
-        dialect: Dialect = Document()
-        source = sql.SQL("public.{}").format(sql.Identifier(target)).as_string(self._connection)
-        if self._connection.execute(HAS_VIEW, [target, VIEW]).fetchall():
-            dialect, source = Columns(), sql.Identifier(target, VIEW).as_string(self._connection)
+        in_columns = bool(self._connection.execute(HAS_VIEW, [target, VIEW]).fetchall())
+        dialect = Table(in_columns=in_columns)
+        source = sql.Identifier(*((target, VIEW) if in_columns else ("public", target))).as_string(self._connection)
         statement, values = select(query, source, dialect)
         # EXPLAIN takes no server-side parameters.
         with self._connection.transaction(), psycopg.ClientCursor(self._connection) as cursor:
@@ -115,8 +98,3 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield plan
     for below in plan.get("Plans", []):
         yield from _nodes(below)
-
-
-def _literal(text: str) -> str:
-    # A backslash escapes within the array, not within the string.
-    return "'" + text.replace("'", "''").replace("%", "%%") + "'"

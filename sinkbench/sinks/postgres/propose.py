@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from psycopg import sql
 
 from loadgen.reading import read_text
 from sinkbench.analysis.fields import Field, Kind, Place, Survey
@@ -17,6 +18,11 @@ MOST_INDEXES = 20
 LONGEST_SEARCHED = 200_000
 # Half of the limit of a B-tree's row, in characters of several bytes each.
 LONGEST_ORDERED = 600
+WITHOUT = {
+    Kind.SHAPE: "shapes need an extension, PostGIS",
+    Kind.BOOLEAN: "it has two values",
+    Kind.UNLIKE: "it is a value in some records and an object in others",
+}
 HEAD = """
 -- Proposed by `sinkbench propose` for {source}, of which {records:,} records were looked at. Change it as you like:
 -- every index costs each insert. A record that does not fit into an index, such as a text where all others have a
@@ -31,59 +37,42 @@ def propose_table(found: Survey, checkout: Path, source: str) -> Proposal:
         table = read_text(usual, TargetError)
     except FileNotFoundError as error:
         raise TargetError(f"{usual}: cannot be used as a table: {error}") from None
-    members: list[Field | Place] = [*found.places, *_distinct(found.fields)]
-    lines = [line for each in members for line in _index(each)]
-    made = [line for line in lines if not line.startswith("--")]
-    more = set(made[MOST_INDEXES:])
+    # One index covers a whole list.
+    lines = dict.fromkeys([*map(_at_place, found.places), *map(_index, found.fields)])
+    more = set([line for line in lines if not line.startswith("--")][MOST_INDEXES:])
     text = "\n".join(f"-- {line}" if line in more else line for line in lines)
     head = HEAD.format(source=" ".join(source.split()), records=found.records)
     notes = (f"{len(more)} further indexes of PostgreSQL's table are comments",) if more else ()
     return Proposal(".sql", f"{table.rstrip()}\n{head}\n{text}\n", notes)
 
 
-def _distinct(fields: Sequence[Field]) -> Iterator[Field]:
-    """The members, with only the first of each list: one index covers the whole list."""
-    lists: set[str] = set()
-    for each in fields:
-        if not each.in_list:
-            yield each
-        elif each.path[0] not in lists:
-            lists.add(each.path[0])
-            yield each
+def _at_place(each: Place) -> str:
+    return _point(*(f"({_text(path)})::float8" for path in (each.latitude, each.longitude)))
 
 
-def _index(each: Field | Place) -> list[str]:
-    if isinstance(each, Place):
-        latitude, longitude = (f"({_text(path)})::float8" for path in (each.latitude, each.longitude))
-        return [_made(f"USING gist (point({longitude}, {latitude}))")]
-    text = _text(each.path)
+def _index(each: Field) -> str:
+    text, ends = _text(each.path), {Kind.WORD: LONGEST_ORDERED, Kind.TEXT: -1}
     if each.in_list:
         # For any content: WHERE payload -> 'list' @> '[...]'.
-        return [_made(f"USING gin ((payload -> {_quoted(each.path[0])}) jsonb_path_ops)")]
-    match each.kind:
-        case Kind.WHOLE | Kind.DECIMAL:
-            return [_made(f"((({text})::numeric))")]
-        case Kind.DATE:
-            return [f"-- {_shown(each)} is a date, written so that it sorts as a text does:", _made(f"(({text}))")]
-        case Kind.WORD if each.longest <= LONGEST_ORDERED:
-            return [_made(f"(({text}))")]
-        case Kind.TEXT | Kind.WORD if each.longest <= LONGEST_SEARCHED:
-            return [_made(f"USING gin (to_tsvector('simple', {text}))")]
-        case Kind.POINT_TEXT:
-            latitude, longitude = (f"split_part({text}, ',', {part})::float8" for part in (1, 2))
-            return [_made(f"USING gist (point({longitude}, {latitude}))")]
-        case Kind.POINT:
-            coordinates = f"payload -> {' -> '.join(map(_quoted, (*each.path, 'coordinates')))}"
-            longitude, latitude = (f"({coordinates} ->> {part})::float8" for part in (0, 1))
-            return [_made(f"USING gist (point({longitude}, {latitude}))")]
-        case Kind.SHAPE:
-            return [f"-- no index for {_shown(each)}: shapes need an extension, PostGIS"]
-        case Kind.BOOLEAN:
-            return [f"-- no index for {_shown(each)}: it has two values"]
-        case Kind.UNLIKE:
-            return [f"-- no index for {_shown(each)}: it is a value in some records and an object in others"]
-        case _:
-            return [f"-- no index for {_shown(each)}: its longest text has {each.longest:,} characters"]
+        return _made(f"USING gin ((payload -> {_quoted(each.path[0])}) jsonb_path_ops)")
+    if each.kind in (Kind.WHOLE, Kind.DECIMAL):
+        return _made(f"((({text})::numeric))")
+    # A date is written so that it sorts as a text does.
+    if each.kind is Kind.DATE or each.longest <= ends.get(each.kind, -1):
+        return _made(f"(({text}))")
+    if each.kind in ends and each.longest <= LONGEST_SEARCHED:
+        return _made(f"USING gin (to_tsvector('simple', {text}))")
+    if each.kind is Kind.POINT_TEXT:
+        return _point(*(f"split_part({text}, ',', {part})::float8" for part in (1, 2)))
+    if each.kind is Kind.POINT:
+        coordinates = f"payload -> {' -> '.join(map(_quoted, (*each.path, 'coordinates')))}"
+        return _point(*(f"({coordinates} ->> {part})::float8" for part in (1, 0)))
+    why = WITHOUT.get(each.kind, f"its longest text has {each.longest:,} characters")
+    return f"-- no index for {' '.join(each.name.split())}: {why}"
+
+
+def _point(latitude: str, longitude: str) -> str:
+    return _made(f"USING gist (point({longitude}, {latitude}))")
 
 
 def _made(what: str) -> str:
@@ -99,12 +88,4 @@ def _text(path: tuple[str, ...]) -> str:
 
 
 def _quoted(step: str) -> str:
-    if "\\" in step:
-        escaped = step.replace("\\", "\\\\").replace("'", "''")
-        return f"E'{escaped}'"
-    return "'" + step.replace("'", "''") + "'"
-
-
-def _shown(each: Field) -> str:
-    """A member's name on one line, for a comment."""
-    return " ".join(each.name.split())
+    return sql.Literal(step).as_string(None).strip()

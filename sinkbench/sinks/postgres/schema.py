@@ -13,10 +13,10 @@ from sinkbench.errors import StackError
 from sinkbench.sinks.postgres.documents import audited_in
 from sinkbench.sinks.postgres.session import Connection, set_session
 
+# The table that the file creates; a trial's table is this one, renamed.
 SCHEMA_TABLE = "tides"
-"""The table that the file creates; a trial's table is this one, renamed."""
+# The comment on tables and schemas that sinkbench created; what lacks it belongs to others.
 MARK = "made by sinkbench for a trial; it may be dropped"
-"""The comment on tables and schemas that sinkbench created; what lacks it belongs to others."""
 
 CATALOGS = (
     *("pg_class", "pg_proc", "pg_type", "pg_operator", "pg_collation", "pg_namespace", "pg_extension"),
@@ -63,14 +63,9 @@ class FileError(Exception):
 def make(connection: Connection, text: str, target: str) -> None:
     """Creates the table `target` in `public`, and a schema of that name with all else that the SQL creates.
 
-    Args:
-        connection: in autocommit mode, with its user's own settings except `search_path`, which is `public`.
-        text: SQL that creates the table `tides`.
-
-    Raises:
-        FileError: the SQL is invalid, its table cannot be used, or it creates or drops what is not the trial's alone.
-            Nothing of it remains, unless it ended its transaction.
-        psycopg.Error: anything else, such as an existing table of that name.
+    `text` is SQL that creates the table `tides`; the connection is in autocommit mode. Raises FileError if the SQL is
+    invalid, its table cannot be used, or it creates or drops what is not the trial's alone; nothing of it remains then,
+    unless it ended its transaction. Raises psycopg.Error for anything else, such as an existing table of that name.
     """
     run, schema = connection.execute, sql.Identifier(target)
     with connection.transaction():

@@ -22,8 +22,8 @@ from sinkbench.sinks.values import SinkPooling, SinkSettings
 Connection = psycopg.Connection[Any]
 Console = psycopg.Connection[DictRow]
 
+# The controller's name, so that its connections do not count as a connector's.
 APPLICATION = "sinkbench"
-"""The controller's name, so that its connections do not count as a connector's."""
 # What the server promises for a committed row, and what else its speed depends on.
 DURABILITY = (
     *("fsync", "synchronous_commit", "full_page_writes", "wal_level"),
@@ -78,7 +78,7 @@ ASKED = """
 WRITTEN = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_flush_lsn()::text END"
 UNAPPLIED = "SELECT pid FROM pg_stat_replication WHERE replay_lsn < %s::pg_lsn"
 # A standby reports at once when it has applied all that it has.
-APPLY_SECONDS, AGAIN_SECONDS = 2.0, 0.1
+APPLY_SECONDS = 2.0
 
 
 def connect(dsn: str) -> Connection:
@@ -132,8 +132,7 @@ def own_commit(config: Mapping[str, str]) -> str | None:
 
 
 def of_database(connection: Connection) -> dict[str, str]:
-    found = (str(line).partition("=") for (line,) in connection.execute(_OF_DATABASE))
-    return {name: value for name, _, value in found}
+    return dict(str(line).split("=", 1) for (line,) in connection.execute(_OF_DATABASE))
 
 
 def database_set(connection: Connection, given: Mapping[str, str]) -> None:
@@ -157,11 +156,9 @@ def database_set_back(connection: Connection) -> list[str]:
 
 def _alter(connection: Connection, name: str, value: str | None) -> None:
     """`name` may have dots; None resets the setting."""
+    change = sql.SQL("ALTER DATABASE {} RESET {}" if value is None else "ALTER DATABASE {} SET {} TO {}")
     database, parameter = sql.Identifier(connection.info.dbname), sql.Identifier(*name.split("."))
-    if value is None:
-        connection.execute(sql.SQL("ALTER DATABASE {} RESET {}").format(database, parameter))
-    else:
-        connection.execute(sql.SQL("ALTER DATABASE {} SET {} TO {}").format(database, parameter, sql.Literal(value)))
+    connection.execute(change.format(database, parameter, sql.Literal(value)))
 
 
 def _config(console: Console) -> dict[str, str]:
@@ -179,7 +176,7 @@ def refusal_of_pooler(console: Console, given: Mapping[str, str]) -> str | None:
 
 
 def set_pooler(console: Console, given: Mapping[str, str]) -> None:
-    """Sets PgBouncer until it restarts or rereads its file; `given` has values that `SETTABLE` permits."""
+    """Sets PgBouncer until it restarts or rereads its file."""
     for name, value in given.items():
         # The console has no parameters; names and values are those of `SETTABLE`.
         console.execute(f"SET {name} = '{value}'".encode())
@@ -199,8 +196,8 @@ def renew(console: Console, *, read_file: bool = False) -> list[str]:
         if refusal_of_pooler(console, {}) is None:
             raise
         return []
-    after = _config(console)
-    return sorted(name for name in _POOLER.settings if before.get(name) != after.get(name))
+    changed = _config(console).items() - before.items()
+    return sorted(name for name, _ in changed if name in _POOLER.settings)
 
 
 def pooling(console: Console, database: str) -> SinkPooling:
@@ -245,9 +242,7 @@ class ServiceSettings:
 
 @maps_exceptions(psycopg.Error)
 class Replication:
-    """Checks the standbys with one request. Where commits wait until standbys have applied them, at least two more
-    requests find those that do not, which then takes `APPLY_SECONDS`.
-    """
+    """Checks the standbys, and where commits wait until they are applied, for `APPLY_SECONDS` whether that is done."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -264,11 +259,9 @@ def _behind(connection: Connection) -> set[int]:
     """The WAL senders of standbys that do not apply, within `APPLY_SECONDS`, what is written by now."""
     ((written,),) = connection.execute(WRITTEN).fetchall()
     deadline = time.monotonic() + APPLY_SECONDS
-    while True:
-        found = {int(pid) for (pid,) in connection.execute(UNAPPLIED, [written])}
-        if not found or time.monotonic() > deadline:
-            return found
-        time.sleep(AGAIN_SECONDS)
+    while (found := {int(pid) for (pid,) in connection.execute(UNAPPLIED, [written])}) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return found
 
 
 def standbys_of(rows: Iterable[Mapping[str, Any]], behind: Container[int] = ()) -> list[Standby]:
