@@ -36,10 +36,9 @@ from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import DeclaredSink
 from sinkbench.stack.smalldisk import SmallDisk
 
-# A sink refuses records before its disk is full, and can be made to do so now; or its target is moved to a small disk.
-GUARDED: Literal["guarded"] = "guarded"
 SMALL_DISK: Literal["small disk"] = "small disk"
 T = TypeVar("T")
+SmallDiskMaker = Callable[[], AbstractContextManager[SmallDisk]]
 
 # The longest time that a query may take.
 ASK_SECONDS = 20.0
@@ -85,9 +84,7 @@ class OtherClients(Protocol):
 
 class Replication(Protocol):
     def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
-        """Whether copies of `target` are in sync and on all their nodes, before a connector with this `config` is
-        created and after it is deleted. `ReplicationState.unchecked` has what cannot be seen.
-        """
+        """Whether copies of `target` are in sync and on all nodes, before and after a connector with this `config`."""
 
 
 class Documents(Protocol):
@@ -97,9 +94,7 @@ class Documents(Protocol):
         """The documents of `run` whose `bench.seq` is in `seqs`, by `bench.seq`, as Python's json."""
 
     def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
-        """The documents of `run` in chunks of `at_once`, in any order, as `loadgen.checksum.parse` reads them: all, or
-        one in `one_in` evenly by `bench.seq`.
-        """
+        """As `loadgen.checksum.parse` reads them: all, or one in `one_in` evenly by `bench.seq`, in any order."""
 
 
 class Queries(Protocol):
@@ -151,26 +146,13 @@ class FullDisk(Protocol):
 
 
 class DiskToFill(Protocol):
-    def disk(
-        self, target: str, small_disk: Callable[[], AbstractContextManager[SmallDisk]]
-    ) -> AbstractContextManager[FullDisk]:
+    def disk(self, target: str, small_disk: SmallDiskMaker) -> AbstractContextManager[FullDisk]:
         """The disk of `target`, not yet full, to which a sink of `SMALL_DISK` moves it while the context lasts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Capabilities:
-    """What one sink can do; None is what it cannot.
-
-    Attributes:
-        service_settings: without it, a plan's `settings` are refused.
-        times: without it, constant loads have no latency.
-        others: without it, all connections count as the trial's.
-        replication: without it, a note says that copies were not checked.
-        documents: without it, contents are not compared, and rates are excluded from answers and ratios.
-        changes: without it, a plan's `load.changes` are refused.
-        filling: without it, `rows_before` are refused.
-        pooler: without it, there is no table of waits in the pool.
-    """
+    """What one sink can do; None is what it cannot. docs/sinks.md says what is left out or refused then."""
 
     service_settings: ServiceSettings | None = None
     times: ArrivalTimes | None = None
@@ -256,7 +238,8 @@ class SinkKind(DeclaredSink):
             Must connect to the endpoints alone.
         settable: what a plan can set for a trial, by service.
         refuses: reasons for which `Refusing` works: "read only", "no right", "no connection".
-        full_disk: how its disk can be filled: `GUARDED` or `SMALL_DISK`; None if it cannot.
+        full_disk: how its disk is filled: "guarded" refuses records before it is full, and can be made to do so now; else
+            the target moves to a small disk. None if it cannot be filled.
         propose: makes an index or table file from a survey of your own records, the checkout, and the records' name.
         checkup: how `sinkbench doctor` checks it; None if it does not, which it says.
     """

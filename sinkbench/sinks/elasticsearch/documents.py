@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from itertools import islice
 from typing import Any, cast
 
@@ -18,8 +18,9 @@ from sinkbench.analysis.query import Answer, Condition, Query, members
 from sinkbench.errors import StackError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.elasticsearch.client import connect, if_shown, value_at
+from sinkbench.sinks.elasticsearch.times import SeqNoWatch
 from sinkbench.sinks.kind import ASK_SECONDS
-from sinkbench.sinks.values import SinkBloat
+from sinkbench.sinks.values import ArrivalWatch, SinkBloat
 from sinkbench.stack import Endpoint
 
 STORED = "_shards.failed,indices.*.shards.*.routing.primary,indices.*.shards.*.segments.*.size_in_bytes"
@@ -29,6 +30,7 @@ DOCUMENTS_AT_ONCE = 10_000
 MOST_SLICES = 1_024
 # Groups of a query that are returned at once.
 GROUPS_AT_ONCE = 1_000
+FIGURES = ("min", "max", "avg")
 
 
 def disk_bytes(client: Elasticsearch, index: str) -> int | None:
@@ -106,12 +108,23 @@ class Stored:
         body = body_of(query)
         while True:
             groups = _search(client, target, body)["aggregations"]["groups"]
-            rows += [_row(each) for each in groups["buckets"]]
+            for each in groups["buckets"]:
+                figures = (each[name]["value"] for name in FIGURES)
+                rows.append((str(each["key"]["key"]), str(each["key"]["hour"]), int(each["doc_count"]), *figures))
             if "after_key" not in groups:
                 break
             body["aggs"]["groups"]["composite"]["after"] = groups["after_key"]
         total = sum(int(row[2] or 0) for row in rows)
         return Answer(total, sorted(rows, key=lambda row: (row[0], row[1])), by_index=True)
+
+    def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
+        settings: Any = self._client.indices.get_settings(index=target, flat_settings=True)
+        shards = int(settings[target]["settings"]["index.number_of_shards"])
+        return closing(SeqNoWatch(connect(self._endpoint), target, shards, interval_seconds))
+
+    def rate(self, target: str, records: int) -> float | None:
+        # Elasticsearch keeps no times itself.
+        return None
 
 
 class _Exact(JsonSerializer):
@@ -144,7 +157,7 @@ def body_of(query: Query) -> dict[str, Any]:
         key, measure = {"field": _field(query.groups.by)}, {"field": _field(query.groups.measure)}
         hour = {"field": _field(query.groups.hour), "calendar_interval": "hour", "format": "yyyy-MM-dd HH"}
         sources = [{"key": {"terms": key}}, {"hour": {"date_histogram": hour}}]
-        figures = {name: {name: measure} for name in ("min", "max", "avg")}
+        figures = {name: {name: measure} for name in FIGURES}
         groups = {"composite": {"size": GROUPS_AT_ONCE, "sources": sources}, "aggs": figures}
         return {**body, "aggs": {"groups": groups}}
     return body
@@ -155,11 +168,6 @@ def _search(client: Elasticsearch, index: str, body: dict[str, Any]) -> Any:
     if answer["_shards"]["failed"] or answer["timed_out"]:
         raise StackError(f"not all shards of {index} answered a query")
     return answer
-
-
-def _row(bucket: Any) -> tuple[str | float | None, ...]:
-    figures = (bucket[name]["value"] for name in ("min", "max", "avg"))
-    return (str(bucket["key"]["key"]), str(bucket["key"]["hour"]), int(bucket["doc_count"]), *figures)
 
 
 def _condition(asked: Condition) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from loadgen.reading import parse_json, read_text
 from sinkbench.analysis.durability import index_promise
 from sinkbench.analysis.fields import Kind, Survey
-from sinkbench.analysis.settable import Given, Settable, duration, one_of, whole
+from sinkbench.analysis.settable import Settable, duration, one_of, whole
 from sinkbench.errors import TargetError
 from sinkbench.sinks.values import Proposal, SinkSettings
 
@@ -41,25 +41,20 @@ TUNING = ("index.number_of_shards", "index.refresh_interval")
 # An index permits 1,000 fields, but a proposal must be readable.
 MOST_FIELDS = 300
 # Without shapes: not every distribution of Elasticsearch has the type geo_shape.
-TYPES: dict[Kind, dict[str, Any]] = {
-    Kind.WHOLE: {"type": "long"},
-    Kind.DECIMAL: {"type": "double"},
-    Kind.BOOLEAN: {"type": "boolean"},
-    Kind.WORD: {"type": "keyword", "ignore_above": 8191},
-    Kind.TEXT: {"type": "text"},
-    Kind.POINT_TEXT: {"type": "geo_point"},
-    Kind.POINT: {"type": "geo_point"},
+TYPES: dict[Kind, str] = {
+    **{Kind.WHOLE: "long", Kind.DECIMAL: "double", Kind.BOOLEAN: "boolean", Kind.WORD: "keyword", Kind.TEXT: "text"},
+    **{Kind.POINT_TEXT: "geo_point", Kind.POINT: "geo_point", Kind.DATE: "date"},
 }
-Tree = Mapping[str, Any]
+DETAILS: dict[Kind, dict[str, Any]] = {Kind.WORD: {"ignore_above": 8191}}
 
 
-def spread(body: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
-    """A body of `PUT /INDEX` with the `shards` and `replicas` of `options`, if there are any, instead of its own."""
+def spread(body: dict[str, Any], options: Mapping[str, str], given: Mapping[str, str]) -> dict[str, Any]:
+    """A body of `PUT /INDEX` with the `shards` and `replicas` of `options`, and settings `given`, before its own."""
     wanted = {f"index.number_of_{name}": options[name] for name in ("shards", "replicas") if name in options}
-    return {**body, "settings": {**flat_settings(body.get("settings", {})), **wanted}} if wanted else body
+    return {**body, "settings": {**flat_settings(body.get("settings", {})), **wanted, **given}}
 
 
-def compare(asked: Tree, found: Tree) -> tuple[list[str], list[str]]:
+def compare(asked: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """Compares a body of `PUT /INDEX` with the answer of `GET /INDEX`, with flat settings and defaults. Returns, each
     in one line for a person, settings that are absent or different, and what an index template has added.
     """
@@ -82,7 +77,7 @@ def compare(asked: Tree, found: Tree) -> tuple[list[str], list[str]]:
     return lacking, added
 
 
-def _fields(mapping: Tree, prefix: str = "") -> Iterator[str]:
+def _fields(mapping: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for name, field in {**mapping.get("properties", {}), **mapping.get("fields", {})}.items():
         yield f"{prefix}{name}"
         yield from _fields(field, f"{prefix}{name}.")
@@ -99,35 +94,18 @@ def seconds_of(value: Any) -> float | None:
     return None if found is None or found[2] not in UNITS else float(found[1]) * UNITS[found[2]]
 
 
-def flat_settings(asked: Tree) -> dict[str, Any]:
+def flat_settings(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by Elasticsearch's flat names, all below `index`; null asks for nothing."""
     flat = {name: value for name, value in _leaves(asked) if value is not None}
     return {name if name.startswith("index.") else f"index.{name}": value for name, value in flat.items()}
 
 
-def _leaves(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in tree.items():
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
-
-
-class IndexSettings:
-    """What a plan sets for the next index, and is removed with it."""
-
-    def __init__(self) -> None:
-        self.given: Mapping[str, str] = {}
-
-    def refusal(self, given: Given) -> str | None:
-        return None
-
-    def apply(self, given: Given) -> None:
-        self.given = given.get("elasticsearch", {})
-
-    def revert(self) -> list[str]:
-        self.given = {}
-        return []
 
 
 def settings_of(index: Mapping[str, Mapping[str, Any]]) -> SinkSettings:
@@ -147,14 +125,14 @@ def propose_index(found: Survey, checkout: Path, source: str) -> Proposal:
         bench = body["mappings"]["properties"]["bench"]
     except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
         raise TargetError(f"{usual}: cannot be used as an index: {error!r}") from None
-    usable = [each for each in found.fields if each.kind in (*TYPES, Kind.DATE) and all(each.path)]
+    usable = [each for each in found.fields if each.kind in TYPES and all(each.path)]
     properties: dict[str, Any] = {}
     for each in usable[:MOST_FIELDS]:
         within = properties
         for name in each.path[:-1]:
             within = within.setdefault(name, {"properties": {}})["properties"]
-        date = {"type": "date", "format": each.date_format}
-        within[each.path[-1]] = date if each.kind is Kind.DATE else dict(TYPES[each.kind])
+        details = {"format": each.date_format} if each.kind is Kind.DATE else DETAILS.get(each.kind, {})
+        within[each.path[-1]] = {"type": TYPES[each.kind], **details}
     # The audit needs it.
     properties["bench"] = bench
     left_out = [each.name for each in found.fields if each not in usable] + [each.name for each in usable[MOST_FIELDS:]]
@@ -163,7 +141,7 @@ def propose_index(found: Survey, checkout: Path, source: str) -> Proposal:
     return Proposal(".index.json", f"{json.dumps(body, indent=2, ensure_ascii=False)}\n", notes)
 
 
-def unsafe_of(settings: Tree) -> tuple[str, ...]:
+def unsafe_of(settings: Mapping[str, Any]) -> tuple[str, ...]:
     """Why an index with these flat settings loses acknowledged records in a crash."""
     if str(settings.get(TRANSLOG, "request")).lower() != "async":
         return ()

@@ -64,7 +64,7 @@ STATS = "nodes.*.name,nodes.*.fs.total"
 
 @maps_exceptions(ApiError, TransportError)
 class Nodes:
-    """The nodes of one cluster, as `OtherClients` and for `Sink.read`."""
+    """The nodes of one cluster, as `OtherClients`, as `Replication`, and for `Sink.read`."""
 
     def __init__(self, client: Elasticsearch, diverted: Callable[[str], str | None]) -> None:
         self._client = client
@@ -108,10 +108,23 @@ class Nodes:
             return None
         return sum(
             int(route["requests"]["count"])
-            for node in nodes.get("nodes", {}).values()
+            for node in nodes.values()
             for path, route in node["http"].get("routes", {}).items()
             if any(part in WRITE_ROUTES for part in path.split("/"))
         )
+
+    def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
+        rows: Any = None
+        nodes = None
+        with if_shown():
+            rows = self._client.cat.shards(index=target, h=COLUMNS, format="json")
+            found: Any = self._client.nodes.info(node_id="data:true", metric="os", filter_path=NODES)
+            told: Any = self._client.indices.get_settings(index=target, name="index.routing.*", flat_settings=True)
+            nodes = nodes_of(found, told.get(target, {}).get("settings", {}))
+        if rows is None:
+            why = "this user may not see them (it needs the right to monitor the index)"
+            return ReplicationState(unchecked=(f"whether the shards of the index are all there and spread: {why}",))
+        return index_replication(copies_of(rows), nodes)
 
     def _clients(self) -> set[tuple[str, int]] | None:
         """Open connections except sinkbench's own, by node and number; None if the nodes do not show them."""
@@ -120,7 +133,7 @@ class Nodes:
             return None
         return {
             (str(name), int(client["id"]))
-            for name, node in nodes.get("nodes", {}).items()
+            for name, node in nodes.items()
             for client in node["http"].get("clients", [])
             if client.get("agent") != USER_AGENT and "closed_time_millis" not in client
         }
@@ -131,9 +144,9 @@ class Nodes:
             return {}
         self._signs_at = time.monotonic()
         wanted = ",".join(f"nodes.*.{path}" for _, paths in SIGNS.values() for path in paths)
-        stats = self._stats(wanted, "indices,thread_pool,indexing_pressure,jvm") or {}
+        nodes = self._stats(wanted, "indices,thread_pool,indexing_pressure,jvm") or {}
         found: dict[str, float] = {}
-        for node in stats.get("nodes", {}).values():
+        for node in nodes.values():
             for name, (factor, paths) in SIGNS.items():
                 for path in paths:
                     if (value := value_at(node, path)) is not None:
@@ -143,7 +156,7 @@ class Nodes:
     def _stats(self, wanted: str, metric: str = "http") -> Any:
         if self._are_shown:
             with if_shown():
-                return self._client.nodes.stats(metric=metric, filter_path=wanted)
+                return self._client.nodes.stats(metric=metric, filter_path=wanted).body.get("nodes", {})
         self._are_shown = False
         return None
 
@@ -177,27 +190,6 @@ def refreshes(seen: Evidence) -> Finding | None:
 
 
 RULES: tuple[Rule, ...] = (write_queue, merges_throttle, refreshes)
-
-
-@maps_exceptions(ApiError, TransportError)
-class Replication:
-    """Checks an index's shards, by three requests."""
-
-    def __init__(self, client: Elasticsearch) -> None:
-        self._client = client
-
-    def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
-        rows: Any = None
-        nodes = None
-        with if_shown():
-            rows = self._client.cat.shards(index=target, h=COLUMNS, format="json")
-            found: Any = self._client.nodes.info(node_id="data:true", metric="os", filter_path=NODES)
-            told: Any = self._client.indices.get_settings(index=target, name="index.routing.*", flat_settings=True)
-            nodes = nodes_of(found, told.get(target, {}).get("settings", {}))
-        if rows is None:
-            why = "this user may not see them (it needs the right to monitor the index)"
-            return ReplicationState(unchecked=(f"whether the shards of the index are all there and spread: {why}",))
-        return index_replication(copies_of(rows), nodes)
 
 
 def copies_of(rows: Iterable[Mapping[str, Any]]) -> list[ShardCopy]:

@@ -78,15 +78,10 @@ def about(endpoint: Endpoint) -> About:
         answer = http.get(f"{endpoint.address}/_nodes/_local", params=ABOUT)
     if answer.status_code != httpx.codes.OK:
         return About()
-    try:
-        node = next(iter(answer.json()["nodes"].values()))
-    except (ValueError, LookupError, TypeError):
-        node = {}
-    found = about_of(node)
-    if PRODUCT_HEADER in answer.headers:
-        return found
-    other = "it is OpenSearch, another product, or an Elasticsearch before 7.14"
-    return replace(found, other=f"its answers bear no {PRODUCT_HEADER}: {other}")
+    if PRODUCT_HEADER not in answer.headers:
+        other = "it is OpenSearch, another product, or an Elasticsearch before 7.14"
+        return About(other=f"its answers bear no {PRODUCT_HEADER}: {other}")
+    return about_of(next(iter(answer.json().get("nodes", {}).values()), {}))
 
 
 def about_of(node: Mapping[str, Any]) -> About:

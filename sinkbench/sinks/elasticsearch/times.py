@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from elasticsearch import ApiError, Elasticsearch, TransportError
 from sinkbench.services.failures import maps_exceptions
-from sinkbench.sinks.elasticsearch.client import buckets_of, connect, highest_numbers
-from sinkbench.sinks.values import Arrivals, ArrivalWatch, Numbers
-from sinkbench.stack import Endpoint
+from sinkbench.sinks.elasticsearch.client import buckets_of, highest_numbers
+from sinkbench.sinks.values import Arrivals, Numbers
 
 END_SECONDS = 10.0
 FIELDS = ("_seq_no", "bench.due_us", "bench.seq")
@@ -147,19 +146,3 @@ class SeqNoWatch:
 
     def _seen(self, which: int, shard: int) -> SeqNoTimes:
         return SeqNoTimes(self._times_us[which], [reading[shard] for reading in self._highest[which]])
-
-
-@maps_exceptions(ApiError, TransportError)
-class Times:
-    def __init__(self, client: Elasticsearch, endpoint: Endpoint) -> None:
-        self._client = client
-        self._endpoint = endpoint
-
-    def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
-        settings: Any = self._client.indices.get_settings(index=target, flat_settings=True)
-        shards = int(settings[target]["settings"]["index.number_of_shards"])
-        return closing(SeqNoWatch(connect(self._endpoint), target, shards, interval_seconds))
-
-    def rate(self, target: str, records: int) -> float | None:
-        # Elasticsearch keeps no times itself.
-        return None

@@ -23,9 +23,9 @@ from sinkbench.bottleneck.rules import Finding, Rule, may_be_sink, share_of_task
 from sinkbench.errors import ServiceError, TargetError
 from sinkbench.services.failures import in_one_line, map_exceptions, maps_exceptions
 from sinkbench.sinks.jdbcurl import given, jdbc_url
-from sinkbench.sinks.postgres.session import APPLICATION, UNSAFE_IF_OFF, Connection, Console, pooling
+from sinkbench.sinks.postgres.session import APPLICATION, UNSAFE_IF_OFF, Connection, Console, connect, pooling
 from sinkbench.sinks.values import Checkup, Database, Pooler, SinkOthers, SinkPooling, SinkReading, SinkState
-from sinkbench.stack import Endpoint, Endpoints
+from sinkbench.stack import Endpoints
 
 # A connector's connections to PgBouncer close within this time after its tasks are gone: a put may still run.
 CLOSING_SECONDS = 15.0
@@ -83,15 +83,14 @@ ASKED = """
 SESSIONS = """
     SELECT application_name AS name, client_port AS port FROM pg_stat_activity WHERE backend_type = 'client backend'
 """
-SETTINGS = "SELECT name, current_setting(name) AS value FROM pg_settings WHERE name = ANY(%s)"
+OFF = "SELECT name FROM pg_settings WHERE name = ANY(%s) AND current_setting(name) = 'off'"
 UNLOGGED = re.compile(r"\bCREATE\s+UNLOGGED\s+TABLE\b", re.IGNORECASE)
 Row = Mapping[str, Any]
 
 
 def open_console(address: str) -> Console:
     """Connects without prepared statements, which PgBouncer's console has not."""
-    options: dict[str, Any] = {"autocommit": True, "prepare_threshold": None, "connect_timeout": TIMEOUT_SECONDS}
-    return psycopg.connect(address, application_name=APPLICATION, row_factory=dict_row, **options)
+    return connect(address, prepare_threshold=None, connect_timeout=TIMEOUT_SECONDS, row_factory=dict_row)
 
 
 @maps_exceptions(psycopg.Error)
@@ -235,39 +234,31 @@ def look(endpoints: Endpoints) -> SinkState:
     with map_exceptions(psycopg.Error), open_console(endpoints.sinks["postgres"].address) as connection:
         asked = connection.execute(ASKED).fetchall()[0]
         sessions = connection.execute(SESSIONS).fetchall()
-        settings = {str(row["name"]): str(row["value"]) for row in connection.execute(SETTINGS, [[*UNSAFE_IF_OFF]])}
-        database = connection.info.dbname
-    unsafe = tuple(f"{name} is off" for name in UNSAFE_IF_OFF if settings.get(name) == "off")
-    unseen: dict[str, str] = {}
-    pooler, pooled = None, set[int]()
-    if "pgbouncer" not in endpoints.sinks:
-        unseen["pooler"] = "this stack has no pgbouncer"
-    else:
+        off = {str(row["name"]) for row in connection.execute(OFF, [[*UNSAFE_IF_OFF]])}
+        name = connection.info.dbname
+    unsafe = tuple(f"{each} is off" for each in UNSAFE_IF_OFF if each in off)
+    pooler, pooled, unseen = None, set[int](), {"pooler": "this stack has no pgbouncer"}
+    if (endpoint := endpoints.sinks.get("pgbouncer")) is not None:
         try:
-            pooler, pooled = _pooler(endpoints.sinks["pgbouncer"], database)
+            with map_exceptions(psycopg.Error), open_console(endpoint.address) as console:
+                settings, of = pooling(console, name), PgBouncer(console, name)
+                most = next(row["value"] for row in console.execute("SHOW CONFIG") if row["key"] == "max_client_conn")
+                # Its connections to the database are named like the client that they served last.
+                pooled = {int(row["local_port"]) for row in of.rows("SERVERS")}
+                parts = conninfo_to_dict(endpoint.address)
+                address = f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}"
+                pooler, unseen = Pooler(address, settings, int(most), len(of.clients())), {}
         except ServiceError as error:
-            unseen["pooler"] = in_one_line(error)
+            unseen = {"pooler": in_one_line(error)}
     return SinkState(database_of(asked, sessions, pooled), pooler, unsafe=unsafe, unseen=unseen)
 
 
 def database_of(asked: Row, sessions: Sequence[Row], pooled: Container[int]) -> Database:
-    """A server by answers; `pooled` are ports of a pooler's connections, named like the client they served last."""
+    """A server by answers; `pooled` are ports of a pooler's connections."""
     seen = bool(asked["sees"])
     by_jdbc = sum(row["name"] == DRIVER and row["port"] not in pooled for row in sessions)
     used = sum(row["name"] != APPLICATION for row in sessions) if seen else int(asked["backends"])
     return Database(int(asked["most"]), int(asked["reserved"]), used, by_jdbc if seen else None)
-
-
-def _pooler(endpoint: Endpoint, database: str) -> tuple[Pooler, set[int]]:
-    """PgBouncer's state for the database, and the ports of its connections to it."""
-    with map_exceptions(psycopg.Error), open_console(endpoint.address) as console:
-        settings = pooling(console, database)
-        most = next(row["value"] for row in console.execute("SHOW CONFIG") if row["key"] == "max_client_conn")
-        clients = sum(row["database"] == database for row in console.execute("SHOW CLIENTS"))
-        ports = {int(row["local_port"]) for row in console.execute("SHOW SERVERS") if row["database"] == database}
-    parts = conninfo_to_dict(endpoint.address)
-    address = f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}"
-    return Pooler(address, settings, int(most), clients), ports
 
 
 def target_of(file: Path) -> tuple[str, ...]:

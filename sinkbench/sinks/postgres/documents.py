@@ -15,16 +15,17 @@ import psycopg
 from psycopg import sql
 
 from loadgen.checksum import parse
+from sinkbench.analysis.query import Answer, Query
 from sinkbench.analysis.rates import HIGH_SHARE, LOW_SHARE
 from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
+from sinkbench.sinks.postgres.asking import ask
 from sinkbench.sinks.postgres.session import Connection, connect, set_session
 from sinkbench.sinks.values import Arrivals, ArrivalWatch, SinkBloat
 
 COLUMNS = """
-    SELECT attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
-    JOIN pg_namespace ON pg_namespace.oid = relnamespace
-    WHERE nspname = %s AND relname = %s AND attnum > 0 AND NOT attisdropped
+    SELECT attname FROM pg_attribute
+    WHERE attrelid = to_regclass(format('%%I.%%I', %s::text, %s::text)) AND attnum > 0 AND NOT attisdropped
 """
 KEYED = """
     SELECT attrelid FROM pg_attribute WHERE attrelid = to_regclass(quote_ident(%s)) AND attname = 'key'
@@ -103,7 +104,7 @@ class Stored:
             "TO STDOUT (FORMAT binary)"
         ).format(seq=of.seq, table=sql.Identifier(target), run=of.run, name=sql.Literal(run))
         rest, header = b"", COPY_HEADER_BYTES
-        with self._connection.cursor() as cursor, cursor.copy(query) as copy:
+        with self._connection.cursor().copy(query) as copy:
             blocks = iter(copy)
             while some := list(islice(blocks, ROWS_AT_ONCE)):
                 rest, header = (rest + b"".join(some))[header:], 0
@@ -130,7 +131,7 @@ class Stored:
         query = sql.SQL(
             "COPY (SELECT {document}::text FROM {table} WHERE {run} = {name} {chosen}) TO STDOUT (FORMAT binary)"
         ).format(document=of.document, table=sql.Identifier(target), run=of.run, name=sql.Literal(run), chosen=chosen)
-        with self._connection.cursor() as cursor, cursor.copy(query) as copy:
+        with self._connection.cursor().copy(query) as copy:
             copy.set_types(["text"])
             rows = copy.rows()
             while chunk := list(islice(rows, at_once)):
@@ -142,21 +143,22 @@ class Stored:
             "WHERE payload #>> '{{bench,run}}' = {} AND payload #> '{{bench,seq}}' IS NOT NULL) TO STDOUT"
         ).format(sql.Identifier(target), sql.Literal(run))
         try:
-            with self._connection.cursor() as cursor, cursor.copy(query) as copy:
+            with self._connection.cursor().copy(query) as copy:
                 copy.set_types(["text", "int8"])
                 rows = copy.rows()
                 while chunk := list(islice(rows, ROWS_AT_ONCE)):
                     keys, seqs = zip(*chunk, strict=True)
                     yield list(keys), np.array(seqs, dtype=np.int64)
         except psycopg.errors.UndefinedColumn:
-            raise TargetError(
-                'the table has no column "key", by which changes are audited; give the pipeline such a table, as by'
-                " target: postgres/keyed.sql"
-            ) from None
+            why = 'the table has no column "key", by which changes are audited; give the pipeline such a table'
+            raise TargetError(f"{why}, as by target: postgres/keyed.sql") from None
 
     def bloat(self, target: str) -> SinkBloat:
         ((dead, deadlocks, rollbacks),) = self._connection.execute(BLOAT, [target]).fetchall()
         return SinkBloat(int(dead), int(deadlocks), int(rollbacks), disk_bytes(self._connection, target))
+
+    def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
+        return ask(self._connection, target, query, explain)
 
     def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
         # It connects when it is read: this connection may be lost until then, but a restarted server has the times.
@@ -209,10 +211,14 @@ class _Stamps(AbstractContextManager["_Stamps"]):
                 rows = np.array(connection.execute(query, [run, one_in]).fetchall(), dtype=np.float64).reshape(-1, 2)
             except psycopg.errors.UndefinedColumn as error:
                 lacks = str(error).strip().splitlines()[0]
-                raise StackError(
-                    f'the latency needs a column "stored" with the insertion time, and when a record was due: {lacks}'
-                ) from None
-            offset_us, resolution_us = clock_offset([_ask_clock(connection) for _ in range(CLOCK_QUESTIONS)])
+                why = 'the latency needs a column "stored" with the insertion time, and when a record was due'
+                raise StackError(f"{why}: {lacks}") from None
+            asked = []
+            for _ in range(CLOCK_QUESTIONS):
+                before = time.time_ns() / 1000
+                ((theirs,),) = connection.execute(CLOCK).fetchall()
+                asked.append((before, float(theirs), time.time_ns() / 1000))
+        offset_us, resolution_us = clock_offset(asked)
         return Arrivals(rows[:, 0], rows[:, 1] - offset_us, resolution_us)
 
 
@@ -224,10 +230,3 @@ def clock_offset(asked: Sequence[tuple[float, float, float]]) -> tuple[float, fl
     """
     reach, offset = min(((after - before) / 2, theirs - (before + after) / 2) for before, theirs, after in asked)
     return (0.0, 1.0) if abs(offset) <= reach else (offset, reach)
-
-
-def _ask_clock(connection: Connection) -> tuple[float, float, float]:
-    """Microseconds since the epoch: by this machine's clock, by the server's, and by this machine's again."""
-    before = time.time_ns() / 1000
-    ((theirs,),) = connection.execute(CLOCK).fetchall()
-    return before, float(theirs), time.time_ns() / 1000

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Mapping
 import psycopg
 from psycopg import sql
 
+from sinkbench.analysis.words import few_of
 from sinkbench.errors import StackError
 from sinkbench.sinks.postgres.documents import audited_in
-from sinkbench.sinks.postgres.session import Connection, set_session
+from sinkbench.sinks.postgres.session import SCHEMA_TABLE, Connection, set_session
 
-# The table that the file creates; a trial's table is this one, renamed.
-SCHEMA_TABLE = "tides"
 # The comment on tables and schemas that sinkbench created; what lacks it belongs to others.
 MARK = "made by sinkbench for a trial; it may be dropped"
 
@@ -136,8 +135,7 @@ def difference(before: Objects, after: Objects) -> str | None:
 def _missing(these: Objects, among: Objects) -> str:
     """The first of `these` that are not in `among`, for a person; empty if all are."""
     names = [f"{each[0]} {name}" for each, name in these.items() if each not in among]
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return few_of(names[:MOST_NAMED], len(names))
 
 
 def _elsewhere(connection: Connection, schema: str) -> dict[tuple[str, int], str]:

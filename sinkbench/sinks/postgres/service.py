@@ -72,7 +72,7 @@ class _Dsn(SinkSection):
 
 
 class Postgres(_Dsn):
-    """The database, straight, as the controller reaches it."""
+    """The database itself."""
 
     def variables(self) -> Mapping[str, str]:
         # The driver's defaults: workers trust other authorities than the controller.
@@ -89,10 +89,6 @@ def postgres_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> 
     if endpoint.options.get("role") == "replica":
         return _problem(endpoint, STREAMS, timeout_seconds, "it does not stream from the primary")
     return _problem(endpoint, CREATE_RIGHTS if shared else "SELECT true", timeout_seconds)
-
-
-def pgbouncer_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
-    return _problem(endpoint, "SHOW VERSION", timeout_seconds)
 
 
 def _problem(endpoint: Endpoint, question: str, timeout_seconds: float, otherwise: str = "") -> str | None:
@@ -143,7 +139,7 @@ PGBOUNCER = SinkService(
     name="pgbouncer",
     title="PgBouncer",
     section=PgBouncer,
-    ready=pgbouncer_ready,
+    ready=lambda endpoint, shared, seconds: _problem(endpoint, "SHOW VERSION", seconds),
     about=about,
     usable_cores=lambda tasks: (1.0, "that its only thread can use"),
     measures="connections through a pooler",

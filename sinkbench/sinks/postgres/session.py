@@ -22,15 +22,14 @@ from sinkbench.sinks.values import SinkPooling, SinkSettings
 Connection = psycopg.Connection[Any]
 Console = psycopg.Connection[DictRow]
 
+# The table that postgres/schema.sql creates; a trial's table is this one, renamed.
+SCHEMA_TABLE = "tides"
 # The controller's name, so that its connections do not count as a connector's.
 APPLICATION = "sinkbench"
 # What the server promises for a committed row, and what else its speed depends on.
-DURABILITY = (
-    *("fsync", "synchronous_commit", "full_page_writes", "wal_level"),
-    *("synchronous_standby_names", "wal_writer_delay"),
-)
-TUNING = ("wal_compression", "max_wal_size", "shared_buffers")
 UNSAFE_IF_OFF = ("fsync", "synchronous_commit", "full_page_writes")
+DURABILITY = (*UNSAFE_IF_OFF, "wal_level", "synchronous_standby_names", "wal_writer_delay")
+TUNING = ("wal_compression", "max_wal_size", "shared_buffers")
 # As in a connection that sets nothing itself.
 SETTINGS = """
     SELECT name, CASE name WHEN 'synchronous_commit' THEN reset_val ELSE current_setting(name) END
@@ -38,13 +37,16 @@ SETTINGS = """
 """
 # The table, or one of its partitions.
 UNLOGGED = """
-    SELECT coalesce(bool_or(relpersistence = 'u'), false) FROM pg_class WHERE oid = to_regclass(quote_ident(%s))
-    OR oid IN (SELECT relid FROM pg_partition_tree(to_regclass(quote_ident(%s))))
+    SELECT FROM pg_class WHERE relpersistence = 'u' AND (oid = to_regclass(quote_ident(%s))
+    OR oid IN (SELECT relid FROM pg_partition_tree(to_regclass(quote_ident(%s)))))
 """
 # As a server reads them on its command line: `-c NAME=VALUE`, `-cNAME=VALUE` or `--NAME=VALUE`.
 _OPTION = re.compile(r"(?:^|\s)(?:-c\s*|--)([\w.-]+)=(\S*)")
 _SWITCH = {**dict.fromkeys(("true", "yes", "1"), "on"), **dict.fromkeys(("false", "no", "0"), "off")}
-_WAIT_FOR_NONE = """
+# A user's own schema would come first, and hide what a connector writes to. Creating and dropping waits for no standby,
+# which may be the one that is down.
+_SESSION = """
+    SET search_path TO public;
     SELECT set_config('synchronous_commit', 'local', false)
     WHERE current_setting('synchronous_commit') IN ('on', 'remote_write', 'remote_apply')
 """
@@ -81,21 +83,18 @@ UNAPPLIED = "SELECT pid FROM pg_stat_replication WHERE replay_lsn < %s::pg_lsn"
 APPLY_SECONDS = 2.0
 
 
-def connect(dsn: str) -> Connection:
+def connect(dsn: str, **more: Any) -> Connection:
     """Opens a connection in autocommit mode. Raises psycopg.Error."""
-    return psycopg.connect(dsn, autocommit=True, application_name=APPLICATION)
+    return psycopg.connect(dsn, autocommit=True, application_name=APPLICATION, **more)
 
 
 def set_session(connection: Connection) -> None:
     """Sets a connection of sinkbench's own, until it ends or runs `RESET ALL`."""
-    # A user's own schema would come first, and hide what a connector writes to.
-    connection.execute("SET search_path TO public")
-    # Creating and dropping waits for no standby, which may be the one that is down.
-    connection.execute(_WAIT_FOR_NONE)
+    connection.execute(_SESSION)
 
 
 def is_unlogged(connection: Connection, table: str) -> bool:
-    return bool(connection.execute(UNLOGGED, [table, table]).fetchall()[0][0])
+    return bool(connection.execute(UNLOGGED, [table, table]).fetchall())
 
 
 def settings_of(connection: Connection, table: str, config: Mapping[str, str]) -> SinkSettings:
@@ -146,7 +145,7 @@ def database_set(connection: Connection, given: Mapping[str, str]) -> None:
 
 
 def database_set_back(connection: Connection) -> list[str]:
-    """Restores the database's settings. Returns the names of what was restored."""
+    """Restores the database's settings, and returns their names."""
     left = {name: was for name, was in of_database(connection).items() if name.startswith(_BEFORE)}
     for mark, was in left.items():
         _alter(connection, mark.removeprefix(_BEFORE), was or None)
@@ -183,9 +182,8 @@ def set_pooler(console: Console, given: Mapping[str, str]) -> None:
 
 
 def renew(console: Console, *, read_file: bool = False) -> list[str]:
-    """Makes PgBouncer reconnect to the database, so that its settings apply, and returns the names of settings that
-    changed. With `read_file`, PgBouncer first reads its file, which undoes what its console has set. Does nothing if
-    this user lacks the right, since then nothing was set either.
+    """Makes PgBouncer reconnect, so that its settings apply, and returns the names of settings that changed. With
+    `read_file`, it first reads its file, which undoes what its console has set. Does nothing without the right to.
     """
     before = _config(console)
     try:
@@ -213,7 +211,9 @@ def pooling(console: Console, database: str) -> SinkPooling:
 
 
 @maps_exceptions(psycopg.Error)
-class ServiceSettings:
+class Server:
+    """What a server and its PgBouncer are set to, and the server's standbys."""
+
     def __init__(self, connection: Connection, console: Console | None) -> None:
         self._connection = connection
         self._console = console
@@ -239,15 +239,8 @@ class ServiceSettings:
             found += [f"the setting {name} of pgbouncer" for name in renew(self._console, read_file=True)]
         return found
 
-
-@maps_exceptions(psycopg.Error)
-class Replication:
-    """Checks the standbys, and where commits wait until they are applied, for `APPLY_SECONDS` whether that is done."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
     def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
+        """Where commits wait until standbys have applied them, it waits up to `APPLY_SECONDS` for that."""
         commit = session_settings(self._connection, ["synchronous_commit"], config).get("synchronous_commit")
         behind = _behind(self._connection) if commit == "remote_apply" else set()
         with self._connection.cursor(row_factory=dict_row) as cursor:

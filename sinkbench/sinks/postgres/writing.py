@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -12,8 +12,9 @@ from psycopg import sql
 
 from sinkbench.errors import ServiceError
 from sinkbench.services.failures import map_exceptions, maps_exceptions
+from sinkbench.sinks.kind import SmallDiskMaker
 from sinkbench.sinks.postgres.documents import key_table
-from sinkbench.sinks.postgres.session import APPLICATION, Connection, connect
+from sinkbench.sinks.postgres.session import Connection, connect
 from sinkbench.sinks.values import Destination, Refused
 from sinkbench.stack.smalldisk import SmallDisk
 
@@ -26,6 +27,8 @@ COPIES = """
     INSERT INTO {} ({}payload) SELECT {}document FROM generate_series(%s::bigint, %s::bigint) AS number
     JOIN unnest(%s::jsonb[]) WITH ORDINALITY AS kept (document, place) ON place = 1 + number %% %s
 """
+# PostgreSQL's errors about a record, and not about a connection.
+REFUSALS = (psycopg.DataError, psycopg.IntegrityError)
 NO_CONNECTION = "no connection"
 # The server's message and SQLSTATE, by reason. A trigger raises it for a superuser as well, who lacks no right.
 SAID: Mapping[str, str] = {
@@ -72,9 +75,7 @@ THERE = "SELECT FROM pg_tablespace WHERE spcname = 'sinkbench_small_disk'"
 @maps_exceptions(psycopg.Error)
 class _Connection:
     def __init__(self, to: Destination) -> None:
-        self._connection = psycopg.connect(
-            to.endpoint.address, autocommit=True, application_name=APPLICATION, prepare_threshold=None
-        )
+        self._connection = connect(to.endpoint.address, prepare_threshold=None)
         self._connection.execute("SET search_path TO public")
         self._table = sql.Identifier(to.target)
 
@@ -86,21 +87,13 @@ class _Connection:
 class Copy(_Connection):
     """One COPY per batch, whose data is encoded in advance."""
 
-    def __init__(self, to: Destination) -> None:
-        super().__init__(to)
-        self._statement = sql.SQL("COPY {} (payload) FROM STDIN").format(self._table)
-
     def batch(self, records: Sequence[bytes]) -> bytes:
         return b"".join(_escaped(record) + b"\n" for record in records)
 
     def write(self, batch: bytes) -> None:
-        with _refusals(), self._connection.cursor() as cursor, cursor.copy(self._statement) as copy:
+        statement = sql.SQL("COPY {} (payload) FROM STDIN").format(self._table)
+        with map_exceptions(*REFUSALS, to=Refused), self._connection.cursor().copy(statement) as copy:
             copy.write(batch)
-
-
-def _refusals() -> AbstractContextManager[None]:
-    """Raises PostgreSQL's errors about a record, not those about a connection, as Refused."""
-    return map_exceptions(psycopg.DataError, psycopg.IntegrityError, to=Refused)
 
 
 def _escaped(record: bytes) -> bytes:
@@ -119,16 +112,24 @@ class Insert(_Connection):
         return begins + b",".join(b"('" + record.replace(b"'", b"''") + b"')" for record in records)
 
     def write(self, batch: bytes) -> None:
-        with _refusals():
+        with map_exceptions(*REFUSALS, to=Refused):
             self._connection.execute(batch)
 
 
 @maps_exceptions(psycopg.Error)
-class Filling:
-    def __init__(self, connection: Connection, rest: Callable[[], None]) -> None:
+class Writes:
+    """Inserts rows before a trial; makes every write to a table fail, as in a read-only transaction, without the right,
+    or without a connection; and moves it to a small disk. For both it must be a superuser. What refuses a statement is
+    in the trial's own schema, and removed with it.
+    """
+
+    def __init__(self, connection: Connection, dsn: str, rest: Callable[[], None]) -> None:
         """`rest` is called when all rows are inserted."""
         self._connection = connection
+        self._dsn = dsn
         self._rest = rest
+        # These use up the server's limit (SQLSTATE 53300), and end with this process, however that ends.
+        self._crowd: list[Connection] = []
 
     def fill(self, target: str, rows: int, documents: Sequence[bytes]) -> Iterator[int]:
         table = sql.Identifier(target)
@@ -143,20 +144,6 @@ class Filling:
         # Otherwise autovacuum would run during the trial.
         self._connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(table))
         self._rest()
-
-
-@maps_exceptions(psycopg.Error)
-class Faults:
-    """Makes every write to a table fail, as in a read-only transaction, without the right, or without a connection; and
-    moves it to a small disk. What refuses a statement is in the trial's own schema, and removed with it.
-    """
-
-    def __init__(self, connection: Connection, dsn: str) -> None:
-        """`connection` is of a superuser."""
-        self._connection = connection
-        self._dsn = dsn
-        # These use up the server's limit (SQLSTATE 53300), and end with this process, however that ends.
-        self._crowd: list[Connection] = []
 
     def refuse(self, target: str, why: str) -> None:
         """Raises ServiceError if others find connections again and again, or this machine has no more of them."""
@@ -179,8 +166,8 @@ class Faults:
                     self._crowd.append(connect(self._dsn))
 
     def accept(self, target: str) -> None:
-        drop = sql.SQL("DROP FUNCTION IF EXISTS {}.refuse() CASCADE")
-        self._connection.execute(drop.format(sql.Identifier(target)))
+        drop = sql.SQL("DROP FUNCTION IF EXISTS {}.refuse() CASCADE").format(sql.Identifier(target))
+        self._connection.execute(drop)
         self.close()
 
     def close(self) -> None:
@@ -188,7 +175,7 @@ class Faults:
             self._crowd.pop().close()
 
     @contextmanager
-    def disk(self, target: str, small_disk: Callable[[], AbstractContextManager[SmallDisk]]) -> Iterator[SmallDisk]:
+    def disk(self, target: str, small_disk: SmallDiskMaker) -> Iterator[SmallDisk]:
         """Moves a table and its indexes to a small disk of the server's machine, which the server's account owns.
         Raises ServiceError if the table cannot be moved there, or back.
         """
@@ -207,8 +194,8 @@ class Faults:
     def _move_to(self, target: str, directory: Path) -> None:
         # Left by a controller that was killed.
         self._move_back()
-        create = sql.SQL("CREATE TABLESPACE {} LOCATION {}")
-        self._connection.execute(create.format(SPACE, sql.Literal(str(directory))))
+        create = sql.SQL("CREATE TABLESPACE {} LOCATION {}").format(SPACE, sql.Literal(str(directory)))
+        self._connection.execute(create)
         for kind, name in self._connection.execute(PARTS, [target]).fetchall():
             # PostgreSQL has quoted the name itself.
             alter = sql.SQL("ALTER {} {} SET TABLESPACE {}")

@@ -64,8 +64,8 @@ def test_what_a_template_has_added_is_shown() -> None:
 )
 def test_an_index_has_the_shards_and_replicas_of_the_topology_whatever_its_file_says(settings: dict[str, Any]) -> None:
     asked = {"settings": settings, "mappings": {"dynamic": False}}
-    body = spread(asked, {"shards": "3", "replicas": "1", "index": "tides"})
+    body = spread(asked, {"shards": "3", "replicas": "1", "index": "tides"}, {})
     named = {"refresh_interval": "1s", "number_of_shards": "3", "number_of_replicas": "1"}
     assert body["settings"] == {f"index.{name}": value for name, value in named.items()}
     assert body["mappings"] == {"dynamic": False}
-    assert spread(asked, {"index": "tides"}) == asked
+    assert spread(asked, {}, {"index.codec": "x"})["settings"]["index.codec"] == "x"
