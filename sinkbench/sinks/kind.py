@@ -24,6 +24,7 @@ from sinkbench.sinks.values import (
     Checkup,
     Created,
     Destination,
+    PoolReading,
     Proposal,
     SinkBloat,
     SinkOthers,
@@ -122,6 +123,9 @@ class Filling(Protocol):
 class PoolerSettings(Protocol):
     def read(self) -> SinkPooling:
         """The pooler's settings."""
+
+    def connections(self) -> PoolReading:
+        """Its connections now, and how long clients wait. Called in another thread than the sink's other methods."""
 
 
 class Refusing(Protocol):
@@ -238,8 +242,8 @@ class SinkKind(DeclaredSink):
             Must connect to the endpoints alone.
         settable: what a plan can set for a trial, by service.
         refuses: reasons for which `Refusing` works: "read only", "no right", "no connection".
-        full_disk: how its disk is filled: "guarded" refuses records before it is full, and can be made to do so now; else
-            the target moves to a small disk. None if it cannot be filled.
+        full_disk: how its disk is filled: "guarded" refuses records before it is full, and can be made to do so; else the
+            target moves to a small disk. None if it cannot be filled.
         propose: makes an index or table file from a survey of your own records, the checkout, and the records' name.
         checkup: how `sinkbench doctor` checks it; None if it does not, which it says.
     """

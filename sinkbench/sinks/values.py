@@ -36,14 +36,21 @@ class Proposal(NamedTuple):
 @dataclass(frozen=True)
 class SinkReading:
     """One reading of a sink during a trial; None is unknown. `backends` are connections to the database without
-    sinkbench's, `pool_clients` and `pool_servers` the pooler's to clients and to the database. `signs` are further
-    columns of the samples, for the sink's rules: counters end in `_total`, and one that was not read is absent.
+    sinkbench's. `signs` are further columns of the samples, for the sink's rules: counters end in `_total`, and one
+    that was not read is absent.
     """
 
     stored: int
     backends: int | None
-    pool_clients: int | None = None
-    pool_servers: int | None = None
+    signs: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PoolReading:
+    """A pooler's connections to clients and to the database, and `signs` as of a sink; None without a pooler."""
+
+    clients: int | None = None
+    servers: int | None = None
     signs: Mapping[str, float] = field(default_factory=dict)
 
 

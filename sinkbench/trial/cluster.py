@@ -14,9 +14,8 @@ from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.load.loadgens import Loadgens
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.cells import Cell
-from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.files import load_queries, read_connector
 from sinkbench.plan.plan import Plan
-from sinkbench.plan.queries import load_queries
 from sinkbench.services.access import Access
 from sinkbench.services.connect import ConnectCluster, ConnectorStatus
 from sinkbench.services.connect_metrics import ConnectMetrics
@@ -25,7 +24,7 @@ from sinkbench.sinks import Sink, SinkPooling, needed, open_sink, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.names import Names, is_ours
 from sinkbench.trial.others import Others
-from sinkbench.trial.sampler import BackgroundSampler, Sampler
+from sinkbench.trial.sampler import Sampler
 from sinkbench.trial.values import Loaded, TopicLoad
 
 # A worker that takes longer to answer is broken; the next one is asked.
@@ -40,7 +39,6 @@ class Cluster:
     """Clients and plan of one stack. `records` are your own records, if the plan loads these."""
 
     sampler = Sampler
-    background_sampler = BackgroundSampler
 
     def __init__(
         self,

@@ -24,7 +24,16 @@ from sinkbench.errors import ServiceError, TargetError
 from sinkbench.services.failures import in_one_line, map_exceptions, maps_exceptions
 from sinkbench.sinks.jdbcurl import given, jdbc_url
 from sinkbench.sinks.postgres.session import APPLICATION, UNSAFE_IF_OFF, Connection, Console, connect, pooling
-from sinkbench.sinks.values import Checkup, Database, Pooler, SinkOthers, SinkPooling, SinkReading, SinkState
+from sinkbench.sinks.values import (
+    Checkup,
+    Database,
+    Pooler,
+    PoolReading,
+    SinkOthers,
+    SinkPooling,
+    SinkReading,
+    SinkState,
+)
 from sinkbench.stack import Endpoints
 
 # A connector's connections to PgBouncer close within this time after its tasks are gone: a put may still run.
@@ -36,6 +45,7 @@ STATS = {
     POOL_QUERIES: ("total_query_count", 1.0),
     POOL_TRANSACTIONS: ("total_xact_count", 1.0),
 }
+OF_POOLER = ("SERVERS", "CLIENTS")
 SERVERS = ("sv_active", "sv_idle", "sv_used", "sv_tested", "sv_login")
 # What each backend does now. WAL has wait events of its own within LWLock and IO. A backend that waits for its client
 # outside a transaction is idle.
@@ -99,6 +109,8 @@ class PgBouncer:
         self._console = console
         self._database = database
         self._stats_at = -math.inf
+        # Clients that do not count as the trial's, as by `clients`.
+        self.others: set[tuple[str, str]] = set()
 
     def rows(self, what: str) -> list[dict[str, Any]]:
         return [row for row in self._console.execute(f"SHOW {what}".encode()) if row["database"] == self._database]
@@ -110,8 +122,7 @@ class PgBouncer:
         """The clients of this database, by address in PgBouncer's memory and connect time."""
         return {(str(row["ptr"]), str(row["connect_time"])) for row in self.rows("CLIENTS")}
 
-    def connections(self) -> tuple[int, int, dict[str, float]]:
-        """The numbers of connections to clients and to this database, and how long clients wait."""
+    def connections(self) -> PoolReading:
         pools = self.rows("POOLS")
 
         def added(*columns: str) -> int:
@@ -119,7 +130,9 @@ class PgBouncer:
 
         waits = (int(pool["maxwait"]) + int(pool["maxwait_us"]) / 1e6 for pool in pools)
         signs = {POOL_WAITING: added("cl_waiting"), POOL_WORST_WAIT: max(waits, default=0.0), **self._stats()}
-        return added("cl_active", "cl_waiting"), added(*SERVERS), signs
+        if self.others:
+            signs[OTHER_POOL_CLIENTS] = len(self.others & self.clients())
+        return PoolReading(added("cl_active", "cl_waiting"), added(*SERVERS), signs)
 
     def _stats(self) -> dict[str, float]:
         """Statistics of this database so far; empty if they were read less than a second ago."""
@@ -139,7 +152,6 @@ class Clients:
         self._pooler = pooler
         self._sees_backends = bool(connection.execute(SEES_BACKENDS).fetchall()[0][0])
         self._since = datetime.min.replace(tzinfo=UTC)
-        self._pool_others: set[tuple[str, str]] = set()
 
     def reading(self, sequence: int, keyed: int) -> SinkReading:
         """Records stored, by a table's sequence and, if it has a key, by its deletions; and the connections."""
@@ -147,31 +159,24 @@ class Clients:
         ((stored, *seen),) = self._connection.execute(READ, values).fetchall()
         signs: dict[str, float] = dict(zip(ACTIVITY, seen, strict=True)) if self._sees_backends else {}
         backends = None if (counted := signs.pop("backends", None)) is None else int(counted)
-        if self._pooler is None:
-            return SinkReading(stored, backends, signs=signs)
-        clients, servers, of_pool = self._pooler.connections()
-        if self._pool_others:
-            signs[OTHER_POOL_CLIENTS] = len(self._pool_others & self._pooler.clients())
-        return SinkReading(stored, backends, clients, servers, {**signs, **of_pool})
-
-    def _pool_clients(self) -> set[tuple[str, str]]:
-        return set() if self._pooler is None else self._pooler.clients()
+        return SinkReading(stored, backends, signs)
 
     def seen(self) -> SinkOthers:
         written = {str(table): int(rows) for table, rows in self._connection.execute(WRITTEN)}
         if not self._sees_backends:
             return SinkOthers(None, written)
         ((backends,),) = self._connection.execute(BACKENDS, [APPLICATION]).fetchall()
-        servers = 0 if self._pooler is None else len(self._pooler.rows("SERVERS"))
-        return SinkOthers(max(int(backends) - servers, 0) + len(self._pool_clients()), written)
+        servers, clients = (0, 0) if self._pooler is None else (len(self._pooler.rows(of)) for of in OF_POOLER)
+        return SinkOthers(max(int(backends) - servers, 0) + clients, written)
 
     def exclude_existing(self) -> None:
         # The previous trial's connections may still be open. Those that counted as others' at the last call stay.
         deadline = time.monotonic() + CLOSING_SECONDS
-        while self._pool_clients() - self._pool_others and time.monotonic() < deadline:
+        while self._pooler is not None and self._pooler.clients() - self._pooler.others and time.monotonic() < deadline:
             time.sleep(0.1)
         ((self._since,),) = self._connection.execute("SELECT clock_timestamp()").fetchall()
-        self._pool_others = self._pool_clients()
+        if self._pooler is not None:
+            self._pooler.others = self._pooler.clients()
 
     def diverted(self, target: str) -> str | None:
         # The connectors name the table itself.

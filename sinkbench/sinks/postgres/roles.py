@@ -57,11 +57,12 @@ def pgbouncer_endpoint(place: Place) -> Endpoint:
 
 
 def _endpoint(place: Place, host: str, port: int | str, database: str = ACCOUNT) -> Endpoint:
-    """The connection string, and the one that a person sees; `host` and `port` may be lists separated by commas."""
+    """The connection string, and one for a person without the password; `host` and `port` may be lists with commas."""
+    shown = f"host={host} user={ACCOUNT} port={port} dbname={ACCOUNT}"
     if place.security is None:
-        login = f"host={host} user={ACCOUNT} password={ACCOUNT} port={port} dbname="
-        return Endpoint(f"{login}{database}", shown=f"{login}{ACCOUNT}")
-    shown = f"host={host} user={ACCOUNT} port={port} dbname={ACCOUNT} sslmode=verify-full"
+        dsn = f"host={host} user={ACCOUNT} password={ACCOUNT} port={port} dbname={database}"
+        return Endpoint(dsn, shown=shown)
+    shown = f"{shown} sslmode=verify-full"
     secret = {"password": place.security.passwords["postgres"], "sslrootcert": str(place.security.ca)}
     return Endpoint(make_conninfo(shown, dbname=database, **secret), shown=shown)
 
@@ -126,7 +127,7 @@ class PostgresRoles(Roles):
         return self._named() or self._first
 
     def promote(self) -> tuple[str, int]:
-        """As in `Promotion`, of the replica that has received most."""
+        """As in `Roles`, of the replica that has received most."""
         old = self.primary
         if not self._runs(old):
             raise StackError(f"{old} does not run; `sinkbench up` starts it")
