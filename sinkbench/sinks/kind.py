@@ -242,8 +242,8 @@ class SinkKind(DeclaredSink):
             Must connect to the endpoints alone.
         settable: what a plan can set for a trial, by service.
         refuses: reasons for which `Refusing` works: "read only", "no right", "no connection".
-        full_disk: how its disk is filled: "guarded" refuses records before it is full, and can be made to do so; else the
-            target moves to a small disk. None if it cannot be filled.
+        full_disk: how its disk is filled: "guarded" refuses records before it is full, and can be made to do so;
+            otherwise the target moves to a small disk. None if it cannot be filled.
         propose: makes an index or table file from a survey of your own records, the checkout, and the records' name.
         checkup: how `sinkbench doctor` checks it; None if it does not, which it says.
     """
