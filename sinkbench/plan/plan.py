@@ -19,7 +19,6 @@ from sinkbench.plan.sections import (
     CapacitySection,
     DrainLoad,
     FaultsSustain,
-    OfferedLoad,
     OfferedSustain,
     PlanChanges,
     PlanDrain,
@@ -129,7 +128,6 @@ class CapacityPlan(ConstantLoadPlan):
     """What is the highest sustained rate?"""
 
     mode: Literal["capacity"]
-    load: Annotated[OfferedLoad, LOAD] = OfferedLoad()
     capacity: CapacitySection = Field(default=CapacitySection(), description="the capacity search")
 
 
@@ -153,13 +151,12 @@ class SustainPlan(_RatedPlan):
     """Does a pipeline sustain a constant rate, and with which latency?"""
 
     mode: Literal["sustain"]
-    load: Annotated[OfferedLoad, LOAD] = OfferedLoad()
     sustain: Annotated[ReadsSustain, _SUSTAIN] = ReadsSustain()
 
     @model_validator(mode="after")
     def _loads_are_given(self) -> Self:
         for entry in self.pipelines:
-            self._check_load(entry, given=bool(self.rates_of(entry)) or self.load.pace != "even")
+            self._check_load(entry, given=bool(self.rates_of(entry)))
         if any(self.sustain.reads_per_second) and self.queries is None:
             text = "reads_per_second needs a plan with queries, found no queries"
             raise mistake(text, "sustain", "reads_per_second")
@@ -169,13 +166,6 @@ class SustainPlan(_RatedPlan):
         plan = super().with_records(records, key)
         unread = plan.sustain.model_copy(update={"reads_per_second": ()})
         return plan.model_copy(update={"sustain": unread}) if plan.load.own else plan
-
-    def at_pace(self, records_per_second: float) -> Self:
-        """Returns the plan with this rate if it follows the pace of records and has no rate."""
-        if self.load.pace == "even" or self.sustain.records_per_second is not None:
-            return self
-        sustain = self.sustain.model_copy(update={"records_per_second": (records_per_second,)})
-        return self.model_copy(update={"sustain": sustain})
 
 
 class FaultsPlan(_RatedPlan):

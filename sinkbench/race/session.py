@@ -14,16 +14,15 @@ from rich.console import Console
 
 from loadgen.reading import printable
 from sinkbench.environment import commit, describe, machine
-from sinkbench.errors import Interrupted, PlanError, ResultsError, SinkbenchError
+from sinkbench.errors import Interrupted, ResultsError, SinkbenchError
 from sinkbench.live.state import LiveRun
 from sinkbench.live.views import choose_ui
 from sinkbench.load.records import KeptRecords, keep_records
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.connectors import read_connector
 from sinkbench.plan.forms import check_forms
-from sinkbench.plan.plan import Plan, SustainPlan
+from sinkbench.plan.plan import Plan
 from sinkbench.plan.queries import load_queries
-from sinkbench.plan.sections import OfferedLoad
 from sinkbench.plan.settings import check_settings
 from sinkbench.plan.targets import check_targets, file_hashes
 from sinkbench.race.faults import check_faults, prepare_faults, try_faults
@@ -59,17 +58,7 @@ def run_plan(
     free port, None: no page. Raises UserError if plan, machine, port or stack is not usable, and Interrupted.
     """
     with keep_records(plan.load, lambda: stack.endpoints) as records:
-        return _run_plan(stack, _at_pace(plan.seeded(), records), records, results, console, seconds, live_port)
-
-
-def _at_pace(plan: Plan, records: KeptRecords | None) -> Plan:
-    """Returns the plan at the pace of its records, if it follows that and has no rate."""
-    pace = None if records is None else records.facts.records_per_second
-    if not isinstance(plan.load, OfferedLoad) or plan.load.pace == "even":
-        return plan
-    if pace is None:
-        raise PlanError(f"{plan.where('load', 'pace')}: {plan.load.records} has no times to follow; name a topic")
-    return plan.at_pace(pace) if isinstance(plan, SustainPlan) else plan
+        return _run_plan(stack, plan.seeded(), records, results, console, seconds, live_port)
 
 
 def _run_plan(

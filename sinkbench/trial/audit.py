@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from loadgen.changes import Changes
 from loadgen.changestream import last_versions
+from loadgen.options import Changes
 from loadgen.records import key_names
 from sinkbench.analysis.audit import SeqAudit, few_ranges
 from sinkbench.analysis.content import Content, documents_of

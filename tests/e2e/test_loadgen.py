@@ -184,11 +184,11 @@ def test_records_that_the_broker_refuses_are_counted_and_make_exit_code_1(bootst
 
 def test_an_interrupted_load_accounts_for_what_it_sent(bootstrap: str, topic: str) -> None:
     process = subprocess.Popen(
-        command("--bootstrap", bootstrap, "--topic", topic, "--duration", "60", "--rate", "2000", "--progress-json"),
+        command("--bootstrap", bootstrap, "--topic", topic, "--duration", "60", "--rate", "2000"),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stderr is not None
-    assert json.loads(process.stderr.readline())["acknowledged"] > 0
+    assert " records acknowledged, " in process.stderr.readline()
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=30)
     assert process.returncode == 130

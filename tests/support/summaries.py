@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from loadgen import Summary
+from loadgen.summary import Summary
 
 __all__ = ["summary"]
 
