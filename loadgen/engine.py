@@ -79,7 +79,8 @@ class Delivery:
     def hand_over(self, messages: list[Message]) -> None:
         """Passes records to the producer, in order, and empties `messages`. A finally refused record has failed."""
         # Texts are ASCII, and a tombstone has none.
-        self.bytes += sum([len(value) for message in messages if (value := message["value"]) is not None])  # type: ignore[arg-type]
+        values: list[Any] = [message["value"] for message in messages]
+        self.bytes += sum([len(value) for value in values if value is not None])
         while messages:
             accepted = self._producer.produce_batch(self._topic, messages, on_delivery=self._failed)
             self.sent += accepted
