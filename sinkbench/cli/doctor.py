@@ -27,7 +27,6 @@ from sinkbench.errors import EXIT_CHECK_FAILED, SettingsError
 from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.secrets import redacted_values
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import stamping_sinks
 from sinkbench.stack import Stack
 
 app = commands()
@@ -50,7 +49,7 @@ def doctor(
     """
     if watch and (as_json or plan is not None):
         raise SettingsError("--watch checks what runs; leave out PLAN and --json")
-    wanted = None if plan is None else load_plan(plan, CHECKOUT / "connectors", stamping_sinks())
+    wanted = None if plan is None else load_plan(plan, CHECKOUT / "connectors")
     stack = the_stack(stack_name)
     found = _examined(stack, wanted)
     if as_json:

@@ -16,7 +16,6 @@ from sinkbench.race.resume import load_unfinished, run_folder
 from sinkbench.race.session import resume_run, run_plan
 from sinkbench.runs.store import RunFolder, read_summary
 from sinkbench.settings import CHECKOUT, load_settings
-from sinkbench.sinks import stamping_sinks
 from sinkbench.tables import cells as table
 
 app = commands()
@@ -46,7 +45,7 @@ def race(
     Exit code 1 if a cell does not pass: a record was lost, doubled or altered, a trial was not audited, a task FAILED,
     a load was not kept up with, no trial is valid.
     """
-    wanted = load_plan(plan or CHECKOUT / load_settings().plan, CHECKOUT / "connectors", stamping_sinks())
+    wanted = load_plan(plan or CHECKOUT / load_settings().plan, CHECKOUT / "connectors")
     if records is not None or key is not None:
         asked, wanted = wanted.queries, wanted.with_records(records, key)
         if asked is not None and wanted.queries is None:

@@ -11,7 +11,7 @@ import typer
 
 from sinkbench.cli.options import OnStack, commands, console, the_stack
 from sinkbench.errors import EXIT_CHECK_FAILED, PlanError
-from sinkbench.plan.connectors import known_pipelines
+from sinkbench.plan.files import known_pipelines
 from sinkbench.plan.plan import Plan
 from sinkbench.race.session import run_plan
 from sinkbench.results import Noise, Overhead, TrialRecord

@@ -11,8 +11,7 @@ import typer
 from sinkbench import __version__
 from sinkbench.cli.options import OnRunningStack, OnStack, commands, running_stack, say, the_stack
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_UNUSABLE
-from sinkbench.race.lock import race_on
-from sinkbench.race.starter import StarterNote
+from sinkbench.race.lock import StarterNote, race_on
 from sinkbench.services.connect import ConnectCluster, is_even, placement
 from sinkbench.settings import load_settings
 from sinkbench.stack.local import LocalStack

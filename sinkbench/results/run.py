@@ -13,11 +13,8 @@ from sinkbench.results.limit import Limit
 from sinkbench.results.spread import Fit, Interval, RatioTo
 from sinkbench.results.usage import Prices
 
-__all__ = ["ALSO_THERE", "FILES", "RECORDS", "Noise", "Overhead", "PlanRef", "RunSummary", "Scaling", "ScalingPoint"]
+__all__ = ["FILES", "RECORDS", "Noise", "Overhead", "PlanRef", "RunSummary", "Scaling", "ScalingPoint"]
 
-
-ALSO_THERE = "also_there"
-"""The key of an environment of other users of the cluster when the run began, a line each; absent without any."""
 
 FILES = "files"
 """The key of an environment with the SHA-256 of each file that the plan names, by the file; absent if none."""
@@ -120,12 +117,6 @@ class RunSummary(Record):
     overhead: Overhead | None = None
     resumed: list[str] = []
     """When it was taken up again after it had been interrupted or killed: ISO 8601, in UTC."""
-
-    @property
-    def also_there(self) -> list[str]:
-        """Who else was there when the run began, a line each."""
-        found = self.environment.get(ALSO_THERE)
-        return [str(line) for line in found] if isinstance(found, list) else []
 
     @property
     def records(self) -> DatasetFacts | None:

@@ -94,7 +94,6 @@ def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
                 f" ({cell.stolen_cores or 0.0:.1f} of them stolen by a hypervisor): compare runs of a quieter machine"
             )
     lines += record_lines(summary)
-    lines += [f"Also there when the run began: {each}." for each in summary.also_there]
     if is_load(summary):
         return lines
     rates = [rate for cell in summary.cells if (rate := usable_rate(cell)) is not None]

@@ -23,10 +23,9 @@ from loadgen.errors import LoadgenError
 from sinkbench import secrets
 from sinkbench.cli.main import main
 from sinkbench.errors import PlanError, SinkbenchError, StackError, UserError
-from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.files import load_queries, read_connector
 from sinkbench.plan.plan import load_plan
 from sinkbench.plan.prices import load_prices
-from sinkbench.plan.queries import load_queries
 from sinkbench.report.samples import course_of, read_samples
 from sinkbench.runs.listing import list_runs
 from sinkbench.runs.reader import load_run
@@ -318,7 +317,7 @@ def test_a_settings_file_that_could_be_read_in_two_ways_is_refused(text: str, sa
 def test_a_secret_of_an_unknown_account_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(CLUSTERS + "elasticsearch: {url: 'http://e:1', user: u, password: {file: ~nobody-here/x}}\n")
-    with pytest.raises(StackError, match=r"mine.yaml:3: .*~nobody-here/x: there is no such account"):
+    with pytest.raises(StackError, match=r"mine.yaml:3: .*~nobody-here/x: there is no such file"):
         load_stack_file(file)
 
 

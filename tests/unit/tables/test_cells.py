@@ -46,11 +46,6 @@ def test_connections_that_others_hid_are_not_known_and_say_so() -> None:
     assert "2 others" in text
 
 
-def test_who_else_was_there_stands_below_the_table() -> None:
-    text = render(summary(cell("postgres/jdbc", 1_000), environment={"also_there": ["connector by-hand (3 tasks)"]}))
-    assert "Also there when the run began: connector by-hand (3 tasks)." in text
-
-
 def test_next_to_a_zero_stands_how_many_trials_were_not_audited() -> None:
     text = render(summary(cell("postgres/jdbc", 1_000, 2_000, not_audited=1)))
     row = [line.split() for line in text.splitlines()]

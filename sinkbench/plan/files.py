@@ -1,13 +1,17 @@
-"""Connector files: `connectors/<sink>/<name>.json`, each the body of a `POST /connectors`."""
+"""The files that a plan names: connector files `connectors/<sink>/<name>.json`, queries, and targets."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from loadgen.reading import parse_json, read_text
+from sinkbench.analysis.query import Query
 from sinkbench.errors import PlanError
 from sinkbench.secrets import conceal_in
+from sinkbench.yamlfile import YamlFile
 
 
 def known_pipelines(connectors: Path) -> list[str]:
@@ -26,10 +30,24 @@ def read_connector(path: Path) -> dict[str, Any]:
     config = found.get("config") if isinstance(found, dict) else None
     if not isinstance(config, dict):
         raise PlanError(f"{path}: not a connector file (an object with name and config); correct it")
-    for key, value in config.items():
-        if isinstance(value, dict | list):
-            raise PlanError(
-                f"{path}: not a connector file (config.{key} is no text, number, true or false); correct it"
-            )
+    wrong = next((key for key, value in config.items() if isinstance(value, dict | list)), None)
+    if wrong is not None:
+        raise PlanError(f"{path}: not a connector file (config.{wrong} is no text, number, true or false); correct it")
     conceal_in(config)
     return config
+
+
+def load_queries(folder: Path) -> list[Query]:
+    """Reads the queries of a folder, sorted by file name. Raises PlanError with a line for each mistake."""
+    files = sorted(folder.glob("*.yaml"))
+    if not files:
+        raise PlanError(f"{folder}: there is no query in it; put one there as a file NAME.yaml, or leave queries out")
+    return [_load_query(file) for file in files]
+
+
+def _load_query(path: Path) -> Query:
+    source = YamlFile(path, "query", PlanError)
+    try:
+        return Query.model_validate({**source.content, "name": path.stem})
+    except ValidationError as invalid:
+        raise PlanError(source.explain(invalid, Query)) from None

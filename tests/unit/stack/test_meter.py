@@ -1,12 +1,41 @@
-"""What a JVM spends on itself, by the names that HotSpot gives its threads."""
+"""What processes hold of the machine's memory, and what a JVM spends on itself, by what the kernel says of them."""
 
 import os
 from pathlib import Path
 
+import psutil
 import pytest
 
-from sinkbench.stack import jvmthreads
-from sinkbench.stack.jvmthreads import COMPILER, GC, MONITORING, JvmClock, part_of
+from sinkbench.stack import meter
+from sinkbench.stack.meter import COMPILER, GC, MONITORING, JvmClock, part_of, resident_bytes
+
+BACKEND = b"""\
+Name:	postgres
+State:	S (sleeping)
+VmRSS:	   42800 kB
+RssAnon:	    3396 kB
+RssFile:	   14380 kB
+RssShmem:	   25024 kB
+Threads:	1
+"""
+ZOMBIE = b"Name:\tpostgres\nState:\tZ (zombie)\nThreads:\t1\n"
+KB = 1024
+
+
+def test_what_processes_share_is_counted_once_and_those_that_have_ended_hold_nothing(tmp_path: Path) -> None:
+    for pid, text in ((1, BACKEND), (2, BACKEND), (3, ZOMBIE)):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "status").write_bytes(text)
+    assert resident_bytes([1, 2, 3, 4], tmp_path) == (2 * 3396 + 14380 + 25024) * KB
+    assert resident_bytes([3, 4], tmp_path) is None
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
+def test_of_one_process_it_is_what_the_kernel_calls_resident() -> None:
+    found = resident_bytes([os.getpid()])
+    assert found is not None
+    assert found == pytest.approx(psutil.Process().memory_info().rss, rel=0.1)
+
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -57,7 +86,7 @@ def test_what_a_thread_had_used_when_it_ended_stays_counted(tmp_path: Path, monk
     thread(tmp_path, 4, "C2 CompilerThre", 5, 0)
     # A new thread is found when the clock looks for threads again.
     assert clock.seconds()[COMPILER] == 5
-    monkeypatch.setattr(jvmthreads, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(meter, "LOOK_SECONDS", 0.0)
     assert clock.seconds()[COMPILER] == 10
 
 
