@@ -196,7 +196,7 @@ def memory_for_writes_used_up(url: str) -> Iterator[None]:
 def test_writes_that_elasticsearch_rejects_are_named_where_the_connector_loses_them(
     stack: LocalStack, tmp_path: Path
 ) -> None:
-    asked = "pipelines: [elasticsearch/camel-bulk]\ndrain: {stall_seconds: 15}\n"
+    asked = "pipelines: [elasticsearch/camel-bulk]\ndrain: {stall_seconds: 8}\n"
     with memory_for_writes_used_up(stack.endpoints.sinks["elasticsearch"].address):
         record, samples = one_trial(stack, tmp_path, asked, 20_000)
     assert record.audit.lost > 0, record
