@@ -32,8 +32,9 @@ def dlq(
     most: Annotated[int, typer.Option(min=1, help="read N records at most")] = MOST,
     stack_name: OnRunningStack = None,
 ) -> None:
-    """Explains a dead letter queue: how many records, why, and from where. Records that were played back are left out.
+    """Explain a dead letter queue; send records back.
 
+    It prints how many records it has, why, and from where, without those that were played back.
     --play-back sends each record to its partition once more, without Connect's headers. Fix the cause first: what
     fails again comes back.
     """

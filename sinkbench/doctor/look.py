@@ -14,8 +14,7 @@ from sinkbench.errors import PlanError, ServiceError, UserError
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.checks import check_settings, check_targets
 from sinkbench.plan.plan import Plan
-from sinkbench.race.preparation import LEAST_FREE_BYTES, preflight
-from sinkbench.race.validation import validate_configs
+from sinkbench.race.preparation import LEAST_FREE_BYTES, preflight, validate_configs
 from sinkbench.services.access import curl
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.failures import in_one_line

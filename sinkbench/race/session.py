@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -13,6 +14,7 @@ from pydantic import JsonValue
 from rich.console import Console
 
 from loadgen.reading import printable
+from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.environment import commit, describe, machine
 from sinkbench.errors import Interrupted, PlanError, ResultsError, SinkbenchError
 from sinkbench.live.state import LiveRun
@@ -21,16 +23,15 @@ from sinkbench.load.records import KeptRecords, keep_records
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.checks import check_forms, check_settings, check_targets, file_hashes
 from sinkbench.plan.files import load_queries, read_connector
-from sinkbench.plan.plan import Plan, SustainPlan
+from sinkbench.plan.plan import CapacityPlan, Plan, SustainPlan
 from sinkbench.plan.sections import OfferedLoad
 from sinkbench.race.faults import check_faults, prepare_faults, try_faults
 from sinkbench.race.journal import Earlier, Journal
 from sinkbench.race.leftovers import check_alone, sweep
 from sinkbench.race.lock import StarterNote, held_folder, only_race
-from sinkbench.race.preparation import check_disk, create_named_targets, preflight
+from sinkbench.race.preparation import check_disk, create_named_targets, preflight, validate_configs
 from sinkbench.race.race import Race
 from sinkbench.race.resume import Unfinished
-from sinkbench.race.validation import validate_configs
 from sinkbench.results import FILES, RECORDS, RunSummary
 from sinkbench.runs.store import RunFolder, check_writable, read_trials
 from sinkbench.secrets import redacted
@@ -100,7 +101,8 @@ def resume_run(
         run.check(now, connectors)
         if read_trials(run.folder.trials_path) != run.trials:
             raise ResultsError(f"{run.folder.path}: has got further trials meanwhile; resume it again")
-        earlier = Earlier(run.trials, run.summary.limits, run.summary.resumed)
+        again = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        earlier = Earlier(run.trials, run.summary.limits, [*run.summary.resumed, again])
         journal = Journal(run.folder, run.plan, run.cells, run.summary.environment, earlier)
         return run.folder, session.race(journal)
 
@@ -130,6 +132,9 @@ class _Session(ExitStack):
         only = only_race(self._stack.lock_file, CHECKOUT, self._plan.name, self._stack.own_container)
         self._tell = self.enter_context(only)
         self.enter_context(_followed(self._live, live_port, self._say))
+        if self._plan.trials < FEWEST_BLOCKS and not isinstance(self._plan, CapacityPlan):
+            few = f"{self._plan.trials} trials a cell are too few for 95 % intervals and `sinkbench compare`"
+            self._say(f"{few}: --trials {FEWEST_BLOCKS} is enough")
         if self._records is not None:
             self._say(f"records: {self._records.facts.in_words}")
         check_disk(self._stack)

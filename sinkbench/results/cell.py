@@ -7,12 +7,25 @@ from collections.abc import Iterable
 from pydantic import computed_field
 
 from sinkbench.results.audit import Audit, Reconciliation
-from sinkbench.results.base import Amount, Record, Whole
-from sinkbench.results.change import Recovery, Rescale
-from sinkbench.results.load import Asked, Lag, LatencyMs, Reads, SearchStep
-from sinkbench.results.spread import RatePerSecond, RatioTo, Spread
-from sinkbench.results.usage import Bloat, Connections, Cost, JvmCpu, Memory, Pool
-from sinkbench.results.verdict import Bottleneck, Durability, Reason
+from sinkbench.results.base import Amount, RatePerSecond, RatioTo, Record, Spread, Whole
+from sinkbench.results.figures import (
+    Asked,
+    Bloat,
+    Bottleneck,
+    Connections,
+    Cost,
+    Durability,
+    JvmCpu,
+    Lag,
+    LatencyMs,
+    Memory,
+    Pool,
+    Reads,
+    Reason,
+    Recovery,
+    Rescale,
+    SearchStep,
+)  # fmt: skip
 
 __all__ = ["CellSummary", "TrialRecord", "settled"]
 

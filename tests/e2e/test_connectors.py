@@ -15,7 +15,7 @@ import pytest
 from sinkbench.errors import ConnectError, PlanError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import load_plan
-from sinkbench.race.validation import unread, validate_configs
+from sinkbench.race.preparation import unread, validate_configs
 from sinkbench.services.connect import ConnectCluster, is_even, placement
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
