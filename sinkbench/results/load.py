@@ -74,6 +74,8 @@ class Asked(Record):
     """Records that the conditions hold for, by the sink; of a cell, in its last trial."""
     milliseconds: Amount | None = None
     """How long the answer took, on a sink that has nothing else to do."""
+    rows: Whole | None = None
+    """Rows of the index or table at that time, without which the time means nothing; of a cell, their median."""
     problem: str = ""
     """Why there is no answer; empty if there is one."""
 

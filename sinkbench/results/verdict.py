@@ -25,6 +25,9 @@ class Bottleneck(Record):
     evidence: str
     cause: str = ""
     """What about the component, in two to four words that are the same for the same cause."""
+    or_component: str = ""
+    or_cause: str = ""
+    """The other cause, where a figure is too near to its threshold to decide between the two; else empty."""
     also: list[str] = []
     """What else was found, but follows from it or accounts for less."""
 

@@ -43,7 +43,9 @@ def figure_of(found: Opening, key: str) -> Figure:
 def test_rates_and_costs_of_all_cells_are_shown_with_the_answer() -> None:
     found = opening(run_summary(cell(BULK, 20_000, 21_000), cell(JDBC, 60_000, 64_000)))
     assert [section.key for section in found.sections] == ["rates", "costs"]
-    assert found.lead[0].startswith(f"Best of each sink: {JDBC} stored 3.0 times")
+    assert found.lead[0].endswith(
+        f"in records/s: {BULK} 21,000 and {JDBC} 64,000. To decide: `queries: queries` in the plan."
+    )
     for key in ("rates", "costs"):
         assert [row[0] for row in figure_of(found, key).table.rows] == [BULK, JDBC]
     assert len(cells_shown(run_summary(*[cell(f"a/{place}", 5) for place in range(MOST_CELLS + 1)]))) == MOST_CELLS
@@ -59,7 +61,7 @@ def test_a_cell_that_is_not_warm_is_at_least_in_the_picture_in_its_numbers_and_i
     assert "at least as much" in rates.caption
     assert costs.table.rows[0][0] == f"{INDEX} (warming)"
     assert [section.key for section in found.sections] == ["missing", "rates", "costs"]
-    assert found.lead[0].startswith("Of what can be compared: ")
+    assert found.lead[0].startswith("Elasticsearch or PostgreSQL: NOT DECIDED, no queries were asked")
 
 
 def test_sinkbenchs_own_cpu_time_is_in_no_sum_but_in_the_numbers() -> None:
