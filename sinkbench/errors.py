@@ -143,6 +143,8 @@ class ReasonCode(StrEnum):
     SHARDS_UNEVEN = "shards_uneven"
     """The index is on fewer nodes than possible."""
     SINK_UNREADABLE = "sink_unreadable"
+    STALLED = "stalled"
+    """Nothing was stored for more than a tenth of the measured time."""
     STANDBY_NOT_IN_SYNC = "standby_not_in_sync"
     """A synchronous standby is missing or behind."""
     STALE = "stale"

@@ -17,10 +17,11 @@ POOL_QUERIES, POOL_TRANSACTIONS = "pool_queries_total", "pool_transactions_total
 
 
 def waits_in(samples: Sequence[Sample]) -> Pool | None:
-    """The waits of a pooler's clients; None without a pooler, or each if it has other clients too."""
+    """The waits of a pooler's clients; None without a pooler, or each if it has other clients too, or did not answer
+    for a while."""
     if not most(own_count(each.pool_clients, each.signs, OTHER_POOL_CLIENTS) for each in samples):
         return None
-    if any(each.signs.get(OTHER_POOL_CLIENTS) for each in samples):
+    if any(each.signs.get(OTHER_POOL_CLIENTS) or "pgbouncer" in each.silent for each in samples):
         return Pool()
     waiting = most(each.signs.get(POOL_WAITING) for each in samples)
     longest = most(each.signs.get(POOL_WORST_WAIT) for each in samples)

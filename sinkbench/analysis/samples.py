@@ -19,7 +19,7 @@ CONTROLLER = "controller"
 MUCH_FOREIGN = 0.10
 """Above this share of the cores, foreign load makes rates hard to compare between runs."""
 # Fields of a sample with several values, which get separate columns.
-NOT_FLAT = ("cpu_seconds", "problems", "troubles", "signs")
+NOT_FLAT = ("cpu_seconds", "problems", "troubles", "signs", "silent")
 # Fewer cannot serve another task's pool; two are sinkbench's own.
 UNSEEN_CONNECTIONS = 10
 
@@ -34,6 +34,7 @@ class Sample:
         cpu_seconds: of each service since it started, and of `CONTROLLER`; None has ended, missing was not read.
         troubles: what is wrong with services, by name.
         signs: further readings by name, as in SinkReading, also of tasks and the machine; missing was not read.
+        silent: services that did not answer in time, and when each last answered, on the sampler's clock.
     """
 
     seconds: float
@@ -49,6 +50,7 @@ class Sample:
     troubles: Mapping[str, str] = field(default_factory=dict)
     signs: Mapping[str, float] = field(default_factory=dict)
     in_topic: int | None = None
+    silent: Mapping[str, float] = field(default_factory=dict)
 
     def row(self) -> dict[str, float | int | str | None]:
         """A flat row for the samples' CSV, with a column for the CPU seconds of each service."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -18,19 +18,25 @@ SHORTEST_SECONDS = 3.0
 MUCH_STALLED = 0.02
 # Writing in batches causes gaps all the time; a stall is longer than N usual ones.
 USUAL_GAPS = 5
+# A trial that stood still for more than this share of its measured time has no rate.
+MOST_STALLED = 0.1
+NAMES = {"connect": "Connect", "kafka": "Kafka", "pgbouncer": "PgBouncer"}
 
 
 @dataclass(frozen=True)
 class Stall:
-    """A gap: its length and its start, in seconds after the first sample."""
+    """A gap: its length and its start, in seconds after the first sample. `silent` is the service that answered no
+    probe for at least half of it, which explains it; empty if all did."""
 
     began_seconds: float
     seconds: float
+    silent: str = ""
 
     @property
     def in_words(self) -> str:
-        """As `no new record was seen in the sink for 8.0 s, from second 4.2 on`."""
-        return f"no new record was seen in the sink for {self.seconds:.1f} s, from second {self.began_seconds:.1f} on"
+        """As `no new record was seen in the sink for 8.0 s, from second 4.2 on: Kafka answered no probe meanwhile`."""
+        gap = f"no new record was seen in the sink for {self.seconds:.1f} s, from second {self.began_seconds:.1f} on"
+        return f"{gap}: {NAMES.get(self.silent, self.silent)} answered no probe meanwhile" if self.silent else gap
 
 
 def stalls(samples: Sequence[Sample], records: int) -> list[Stall]:
@@ -45,16 +51,28 @@ def stalls(samples: Sequence[Sample], records: int) -> list[Stall]:
     if not gaps:
         return []
     usual = statistics.median(seconds for _, seconds in gaps)
+    silent, first = silences(samples), samples[0].seconds
     return [
-        Stall(round(began - samples[0].seconds, 1), round(seconds, 1))
+        Stall(round(began - first, 1), round(seconds, 1), _silent_in(silent, began - first, seconds))
         for began, seconds in gaps
         if seconds >= max(SHORTEST_SECONDS, USUAL_GAPS * usual) and began + seconds > window[0] and began < window[1]
     ]
 
 
+def much_stalled(found: Sequence[Stall], samples: Sequence[Sample], records: int) -> tuple[float, Stall] | None:
+    """The share of the `middle` of a drain that was in these stalls, and the longest; None up to `MOST_STALLED`."""
+    window = middle(samples, records)
+    if window is None or not found:
+        return None
+    start, end = (at - samples[0].seconds for at in window)
+    inside = sum(min(each.began_seconds + each.seconds, end) - max(each.began_seconds, start) for each in found)
+    share = inside / (end - start)
+    return (share, max(found, key=lambda each: each.seconds)) if share > MOST_STALLED else None
+
+
 @dataclass(frozen=True)
 class Silence:
-    """A time in which a service, by its name for a person, answered no probe."""
+    """A time in which a service answered no probe, in seconds after the first sample."""
 
     service: str
     began_seconds: float
@@ -63,30 +81,33 @@ class Silence:
     @property
     def in_words(self) -> str:
         """As `Connect answered no probe for 8.0 s, from second 4.2 on`."""
-        return f"{self.service} answered no probe for {self.seconds:.1f} s, from second {self.began_seconds:.1f} on"
-
-
-_ANSWERS: tuple[tuple[str, Callable[[Sample], int | None]], ...] = (
-    ("Connect", lambda sample: sample.tasks_running),
-    ("Kafka", lambda sample: sample.uncommitted),
-)
+        name = NAMES.get(self.service, self.service)
+        return f"{name} answered no probe for {self.seconds:.1f} s, from second {self.began_seconds:.1f} on"
 
 
 def silences(samples: Sequence[Sample]) -> list[Silence]:
-    """When Connect or Kafka could not be read for at least 3 s, after a first answer; a silent sink is a stall."""
+    """When Connect, Kafka or the pooler did not answer for at least 3 s, after a first answer; a silent sink is a
+    stall."""
     found = []
-    for service, of_sample in _ANSWERS:
-        last: float | None = None
-        asked_in_vain = False
+    for service in dict.fromkeys(name for each in samples for name in each.silent):
+        since: float | None = None
         for each in samples:
-            if of_sample(each) is None:
-                asked_in_vain = True
-                continue
-            if last is not None and asked_in_vain and each.seconds - last >= SHORTEST_SECONDS:
-                began = round(last - samples[0].seconds, 1)
-                found.append(Silence(service, began, round(each.seconds - last, 1)))
-            last, asked_in_vain = each.seconds, False
+            last = since
+            if (since := each.silent.get(service)) is not None:
+                since = since if last is None else min(last, since)
+            if last is not None and (since is None or each is samples[-1]) and each.seconds - last >= SHORTEST_SECONDS:
+                found.append(Silence(service, round(last - samples[0].seconds, 1), round(each.seconds - last, 1)))
     return found
+
+
+def _silent_in(silent: Sequence[Silence], began: float, seconds: float) -> str:
+    """The service that was silent for most of a gap, and at least half of it; empty if none was."""
+    shared = {
+        each.service: min(each.began_seconds + each.seconds, began + seconds) - max(each.began_seconds, began)
+        for each in silent
+    }
+    longest = max(shared, key=lambda service: shared[service], default="")
+    return longest if longest and shared[longest] >= seconds / 2 else ""
 
 
 @dataclass(frozen=True)

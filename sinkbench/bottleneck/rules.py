@@ -194,12 +194,15 @@ def uneven_placement(seen: Evidence) -> Finding | None:
 
 
 def stalled(seen: Evidence) -> Finding | None:
-    """For at least 10 % of the time no new record was seen in the sink, in gaps of at least 3 s."""
+    """For at least 10 % of the time no new record was seen in the sink, in gaps of at least 3 s. The cause is the
+    service that answered no probe meanwhile, else the sink."""
     share = min(sum(each.seconds for each in seen.stalls) / seen.seconds, 1.0) if seen.seconds else 0.0
     if share < STALLED:
         return None
     longest = max(seen.stalls, key=lambda each: each.seconds)
-    return Finding("sink", "a stall", f"{longest.in_words}; {percent(share)} of the time in all", share)
+    return Finding(
+        longest.silent or "sink", "a stall", f"{longest.in_words}; {percent(share)} of the time in all", share
+    )
 
 
 def waits_for_sink(seen: Evidence) -> Finding | None:

@@ -12,10 +12,17 @@ from typing import Annotated
 import typer
 
 from sinkbench.cli.options import OnStack, commands, say, the_stack
-from sinkbench.doctor.diagnosis import Diagnosis, diagnose
+from sinkbench.doctor.diagnosis import (
+    Diagnosis,
+    as_values,
+    changes_since,
+    diagnose,
+    finding_lines,
+    lines,
+    that_stays,
+)
 from sinkbench.doctor.look import look
 from sinkbench.doctor.rules import RULES
-from sinkbench.doctor.words import as_values, changes_since, finding_lines, lines, that_stays
 from sinkbench.errors import EXIT_CHECK_FAILED, SettingsError
 from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.secrets import redacted_values
@@ -75,7 +82,7 @@ def _watch(stack: Stack, found: Diagnosis, seconds: float) -> None:
             for number, line in enumerate(finding_lines(each)):
                 say(f"{clock} new: {line}" if number == 0 else line)
         for each in gone:
-            say(f"{clock} gone: {each.found.subject}: {each.code}")
+            say(f"{clock} gone: {each.subject}: {each.code}")
         for line in told:
             say(f"{clock} {line}")
         told_of = now

@@ -32,7 +32,7 @@ _TYPES = {
 _HEAD = """# Reference
 
 `scripts/reference` writes this page. See also the [files of a run](format.md), the
-[connector files](pipelines.md) and the [stack files](external.md).
+[connector files](pipelines.md) and the [stack files](where.md#your-own-clusters).
 
 """
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from sinkbench.sinks.jdbcurl import POOLER, JdbcUrl, given, jdbc_url, pool_bean
+from sinkbench.sinks.jdbcurl import POOLER, given, jdbc_url, pool_bean
 
 DEBEZIUM = "io.debezium.connector.jdbc.JdbcSinkConnector"
 # These keep one connection for each task.
@@ -14,8 +14,6 @@ OF_ONE = ("io.confluent.connect.jdbc.JdbcSinkConnector", "io.aiven.connect.jdbc.
 CAMEL_URL = "camel.sink.url"
 # JDBC names of databases that differ from the sink's name.
 _SCHEMES = {"postgresql": "postgres"}
-_LOOPBACK = ("localhost", "::1", "[::1]")
-_PORTS = {"postgresql": "5432"}
 
 
 @dataclass(frozen=True)
@@ -66,14 +64,7 @@ def leads_to(config: Mapping[str, str], raw: Mapping[str, str], pooler: str | No
     url = jdbc_url(config)
     if url is None:
         return None
-    if POOLER in given(raw)[0]:
-        return True
-    return pooler is not None and any(_place(host, url) == _place(pooler, url) for host in url.hosts)
-
-
-def _place(host: str, url: JdbcUrl) -> str:
-    name, _, port = host.rpartition(":") if ":" in host else (host, "", "")
-    return f"{'127.0.0.1' if name in _LOOPBACK else name}:{port or _PORTS.get(url.kind, '')}"
+    return POOLER in given(raw)[0] or (pooler is not None and url.leads_to(pooler))
 
 
 def one_by_one(config: Mapping[str, str]) -> str | None:

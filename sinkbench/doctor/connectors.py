@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sinkbench.doctor.configs import leads_to, sink_of
@@ -13,8 +13,9 @@ from sinkbench.errors import ConnectError, PlanError, ServiceError, TargetError
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.connectors import read_connector
 from sinkbench.services.connect import ConnectCluster, placement
-from sinkbench.sinks import SinkState, Target, sink_kind
+from sinkbench.sinks import sink_kind
 from sinkbench.sinks.jdbcurl import jdbc_url
+from sinkbench.sinks.values import SinkState
 from sinkbench.stack import Endpoints
 from sinkbench.trial.cluster import VARIABLE, filled_in
 from sinkbench.trial.names import is_ours
@@ -27,27 +28,22 @@ class Around:
     endpoints: Endpoints
     connect: ConnectCluster | None
     states: Mapping[str, SinkState]
-    _read_only: dict[str, bool | None] = field(default_factory=dict)
 
     def complete(self, connector: Connector) -> Connector:
         """Adds what the connector's configuration leads to: sink, database, pooler and target."""
         raw = {**connector.config}
         # Connectors of other users must not get the stack file's secrets.
         config = self._filled_in(raw, self.endpoints.connect_variables if connector.planned else {})
-        url = jdbc_url(config)
         sink = connector.sink or sink_of(config)
         state = self.states.get(sink or "", SinkState())
         poolers = [each.pooler.address for each in self.states.values() if each.pooler is not None]
-        return Connector(
-            **{
-                **vars(connector),
-                "config": config,
-                "sink": sink,
-                "url": url,
-                "pooled": leads_to(config, raw, next(iter(poolers), None)),
-                "read_only": None if url is None or sink is None else self._tried(sink, config),
-                "target": connector.target if connector.planned else state.target,
-            }
+        return replace(
+            connector,
+            config=config,
+            sink=sink,
+            url=jdbc_url(config),
+            pooled=leads_to(config, raw, next(iter(poolers), None)),
+            unsafe=connector.unsafe if connector.planned else state.target,
         )
 
     def _filled_in(self, raw: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
@@ -60,15 +56,6 @@ class Around:
             values = self.connect.validate(config).values
             config |= {key: value for key, value in values.items() if key in config}
         return config
-
-    def _tried(self, sink: str, config: Mapping[str, str]) -> bool | None:
-        """Whether the configured database takes no writes; each database is asked once."""
-        place = f"{config.get('connection.url')} {config.get('connection.username')} {sink}"
-        if place not in self._read_only:
-            checkup = None if sink not in self.endpoints.sinks else sink_kind(sink).checkup
-            ask = None if checkup is None else checkup.read_only
-            self._read_only[place] = None if ask is None else ask(self.endpoints, config)
-        return self._read_only[place]
 
 
 def connectors_there(around: Around) -> list[Connector]:
@@ -105,12 +92,13 @@ def connectors_of(cells: Sequence[Cell], around: Around, checkout: Path) -> tupl
     """The connectors that a plan's cells would create, and why some could not be created, one line each."""
     found: list[Connector] = []
     refusals: list[str] = []
-    targets: dict[str, Target | None] = {}
+    unsafe: dict[str, tuple[str, ...]] = {}
     for cell in cells:
         try:
             config = {key: str(value) for key, value in _config_of(cell, checkout).items()}
-            if cell.label not in targets:
-                targets[cell.label] = _target_of(cell, checkout)
+            if cell.label not in unsafe:
+                checkup = sink_kind(cell.sink).checkup
+                unsafe[cell.label] = checkup.target(checkout / (cell.target or checkup.file)) if checkup else ()
         except (PlanError, TargetError) as error:
             refusals += str(error).splitlines()
             continue
@@ -121,7 +109,7 @@ def connectors_of(cells: Sequence[Cell], around: Around, checkout: Path) -> tupl
             tasks=cell.tasks,
             planned=True,
             sink=cell.sink,
-            target=targets[cell.label],
+            unsafe=unsafe[cell.label],
         )
         found.append(around.complete(connector))
     return found, list(dict.fromkeys(refusals))
@@ -131,8 +119,3 @@ def _config_of(cell: Cell, checkout: Path) -> dict[str, object]:
     # A trial's topic is named only when the trial begins.
     config = read_connector(checkout / "connectors" / f"{cell.pipeline}.json")
     return {**config, **cell.overrides, "name": "preflight", "topics": "preflight", "tasks.max": str(cell.tasks)}
-
-
-def _target_of(cell: Cell, checkout: Path) -> Target | None:
-    checkup = sink_kind(cell.sink).checkup
-    return None if checkup is None else checkup.target(checkout / (cell.target or checkup.file))

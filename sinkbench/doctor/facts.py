@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sinkbench.sinks.jdbcurl import JdbcUrl
-from sinkbench.sinks.state import SinkState, Target
+from sinkbench.sinks.values import SinkState
 
 
 class Area(StrEnum):
@@ -35,7 +35,7 @@ class Connector:
         placement: number of tasks by worker; empty during a rebalance.
         failed: number of FAILED tasks; `cause` says why, in one line.
         pooled: whether `url` leads to a pooler; None without a URL.
-        read_only: whether its database takes no writes; None if unknown.
+        unsafe: why a crash loses records that its index or table has acknowledged, one line each.
     """
 
     name: str
@@ -51,8 +51,7 @@ class Connector:
     cause: str | None = None
     url: JdbcUrl | None = None
     pooled: bool | None = None
-    read_only: bool | None = None
-    target: Target | None = None
+    unsafe: tuple[str, ...] = ()
 
     @property
     def runs(self) -> bool:
@@ -62,14 +61,6 @@ class Connector:
     @property
     def topics(self) -> tuple[str, ...]:
         return tuple(name.strip() for name in self.config.get("topics", "").split(",") if name.strip())
-
-
-@dataclass(frozen=True)
-class Topic:
-    """A topic that a connector reads; `records` is the number of records that each partition has taken so far."""
-
-    name: str
-    records: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -94,7 +85,7 @@ class Facts:
         keys: of the plan's load; None for your own records.
         refusals: why a race of the plan would not begin, one line each.
         connectors: those that exist, then those of the plan's cells.
-        behind: by topic, the brokers whose replica is not in sync, or that are gone.
+        topics: the number of records that each partition has taken so far, of topics that connectors read.
         unseen: by area, why it could not be seen.
     """
 
@@ -107,8 +98,7 @@ class Facts:
     keys: int | None = None
     refusals: tuple[str, ...] = ()
     connectors: tuple[Connector, ...] = ()
-    topics: Mapping[str, Topic] = field(default_factory=dict)
-    behind: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    topics: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     sinks: Mapping[str, SinkState] = field(default_factory=dict)
     machine: Machine = field(default_factory=Machine)
     unseen: Mapping[Area, str] = field(default_factory=dict)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 
 import psutil
 
 from sinkbench.doctor.connectors import Around, connectors_of, connectors_there
-from sinkbench.doctor.facts import Area, Connector, Facts, Machine, Topic
+from sinkbench.doctor.facts import Area, Connector, Facts, Machine
 from sinkbench.environment.cgroup import container
 from sinkbench.errors import PlanError, ServiceError, UserError
 from sinkbench.plan.cells import Cell, expand
@@ -21,8 +20,9 @@ from sinkbench.race.validation import validate_configs
 from sinkbench.services.access import curl
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.failures import in_one_line
-from sinkbench.services.kafka import Kafka, PartitionCopies
-from sinkbench.sinks import SinkState, settable_of_sinks, sink_kind, sink_kinds, sinks_of
+from sinkbench.services.kafka import Kafka
+from sinkbench.sinks import settable_of_sinks, sink_kind, sink_kinds, sinks_of
+from sinkbench.sinks.values import SinkState
 from sinkbench.stack import Stack
 from sinkbench.topology import needed_bytes
 from sinkbench.trial.cluster import Cluster
@@ -61,8 +61,6 @@ class Look:
         refusals += more
         if self._plan is not None and cells and not refusals and Area.CONNECT not in self._unseen:
             refusals += self._refusals(self._plan, cells)
-        topics, behind = self._read(there)
-        machine = self._machine(up)
         load = None if self._plan is None else self._plan.load
         return Facts(
             workers=self._stack.workers,
@@ -74,10 +72,9 @@ class Look:
             keys=None if load is None or load.own else load.keys,
             refusals=tuple(refusals),
             connectors=(*there, *planned),
-            topics=topics,
-            behind=behind,
+            topics=self._topics(there),
             sinks=states,
-            machine=machine,
+            machine=self._machine(up),
             unseen=self._unseen,
         )
 
@@ -128,20 +125,17 @@ class Look:
 
     # --- Kafka ---
 
-    def _read(self, there: list[Connector]) -> tuple[dict[str, Topic], dict[str, tuple[int, ...]]]:
-        """The topics that connectors read, and the brokers that are behind, by topic."""
+    def _topics(self, there: list[Connector]) -> dict[str, tuple[int, ...]]:
         if Area.KAFKA in self._unseen:
-            return {}, {}
+            return {}
         try:
             kafka = Kafka(self._endpoints.kafka, self._endpoints.kafka_settings)
-            brokers, exist = kafka.copies()
+            _, exist = kafka.copies()
             names = dict.fromkeys(name for each in there for name in each.topics if name in exist)
-            topics = {name: Topic(name, _counts(kafka.end_offsets(name))) for name in names}
-            behind = {name: found for name, each in exist.items() if (found := _behind(brokers, each.values()))}
+            return {name: tuple(count for _, count in sorted(kafka.end_offsets(name).items())) for name in names}
         except ServiceError as error:
             self._unseen[Area.KAFKA] = in_one_line(error)
-            return {}, {}
-        return topics, behind
+            return {}
 
     # --- the sinks ---
 
@@ -186,12 +180,3 @@ class Look:
             free_bytes=free,
             least_free_bytes=LEAST_FREE_BYTES,
         )
-
-
-def _behind(brokers: Collection[int], partitions: Iterable[PartitionCopies]) -> tuple[int, ...]:
-    """The brokers that should have a replica in sync and do not."""
-    return tuple(sorted({each for one in partitions for each in set(one.copies) - (set(one.in_sync) & set(brokers))}))
-
-
-def _counts(ends: Mapping[int, int]) -> tuple[int, ...]:
-    return tuple(count for _, count in sorted(ends.items()))

@@ -14,7 +14,7 @@ from sinkbench.environment.disk import disk
 from sinkbench.environment.machine import commit, machine
 from sinkbench.environment.services import about_sinks, jvms, kafka_durability, versions
 from sinkbench.plan.plan import PlanLoad
-from sinkbench.sinks.reading import SinkSettings
+from sinkbench.sinks.values import SinkSettings
 from sinkbench.stack import Stack
 from sinkbench.topology import Topology
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from sinkbench.analysis.rates import most
+from sinkbench.analysis.samples import connection_peaks
 from sinkbench.metrics.format import NOT_MEASURED
 from sinkbench.metrics.metric import Column, Fields, Metric, count
 from sinkbench.metrics.rate import CELLS
+from sinkbench.metrics.seen import Seen
 from sinkbench.metrics.taken import Taken
 from sinkbench.results import CellSummary, Connections
 
@@ -25,6 +27,13 @@ def connection_counts(found: Connections) -> list[int]:
     return list(dict.fromkeys(known))
 
 
+def _of_trial(seen: Seen) -> Fields:
+    """The most of the trial's own connections, unless others' hide it."""
+    clients, servers = (None, None) if seen.other_connections else connection_peaks(seen.samples)
+    limit, others = seen.connection_limit, seen.other_connections
+    return {"connections": Connections(clients_peak=clients, server_peak=servers, server_limit=limit, others=others)}
+
+
 def _of_cell(taken: Taken) -> Fields:
     """The maximum over all trials; unknown if other users' connections hide it in one of them."""
     found = [trial.connections for trial in taken.trials]
@@ -40,6 +49,7 @@ METRICS = (
     Metric(
         "Peak connections",
         "The most connections that were seen open at once.",
+        of_trial=_of_trial,
         of_cell=_of_cell,
         columns=[Column(table, 70, "peak\nconns", lambda cell, _: connections(cell)) for table in (CELLS, LOADS)],
         place=150,

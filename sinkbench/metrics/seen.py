@@ -20,6 +20,7 @@ class Seen:
         task_metrics: last signs of the tasks that existed all the time.
         pooling: a pooler's settings: fields of `Pool`.
         disk_bytes_per_record: after a flush.
+        other_connections: connections that others opened meanwhile.
     """
 
     samples: Sequence[Sample] = ()
@@ -32,6 +33,8 @@ class Seen:
     pooling: Mapping[str, object] = field(default_factory=dict)
     records_per_write: float | None = None
     disk_bytes_per_record: float | None = None
+    connection_limit: int | None = None
+    other_connections: int = 0
 
     @property
     def counted(self) -> Sequence[Sample]:

@@ -18,7 +18,7 @@ from sinkbench.plan.plan import Plan
 from sinkbench.results import Limit, LimitInBlock, RunSummary, TrialRecord
 from sinkbench.runs.differences import ABSENT, environment_differences
 from sinkbench.runs.store import RunFolder
-from sinkbench.sinks.reading import SinkSettings
+from sinkbench.sinks.values import SinkSettings
 from sinkbench.summary.run import summary_of
 
 

@@ -7,30 +7,34 @@ from pathlib import Path
 
 from sinkbench.analysis.settable import Settable
 from sinkbench.errors import StackError
-from sinkbench.sinks.arrivals import Arrivals, ArrivalWatch
-from sinkbench.sinks.capabilities import Capabilities, FullDisk, needed
-from sinkbench.sinks.kind import GUARDED, SMALL_DISK, Created, Sink, SinkKind
-from sinkbench.sinks.reading import SinkBloat, SinkOthers, SinkPooling, SinkReading, SinkSettings
-from sinkbench.sinks.state import Checkup, Database, DataNode, Pooler, SearchCluster, SinkState, Target
-from sinkbench.sinks.writing import Destination, Refused, Writer
+from sinkbench.sinks.kind import SMALL_DISK, Capabilities, FullDisk, Sink, SinkKind, needed
+from sinkbench.sinks.values import (
+    Arrivals,
+    ArrivalWatch,
+    Created,
+    Destination,
+    PoolReading,
+    Refused,
+    SinkBloat,
+    SinkOthers,
+    SinkPooling,
+    SinkReading,
+    SinkSettings,
+    Writer,
+)
 from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import declared_sink, declared_sinks
 
 __all__ = [
-    "GUARDED",
     "SMALL_DISK",
     "ArrivalWatch",
     "Arrivals",
     "Capabilities",
-    "Checkup",
     "Created",
-    "DataNode",
-    "Database",
     "Destination",
     "FullDisk",
-    "Pooler",
+    "PoolReading",
     "Refused",
-    "SearchCluster",
     "Sink",
     "SinkBloat",
     "SinkKind",
@@ -38,8 +42,6 @@ __all__ = [
     "SinkPooling",
     "SinkReading",
     "SinkSettings",
-    "SinkState",
-    "Target",
     "Writer",
     "needed",
     "open_sink",
@@ -88,20 +90,11 @@ def open_sink(name: str, endpoints: Endpoints, checkout: Path) -> Sink:
         raise StackError(
             f"{where}: has no '{name}', which a pipeline of the plan writes to; add that key, or leave the pipeline out"
         )
-    sink = kind.open(endpoints, checkout)
-    try:
-        _check_versions(kind, endpoints)
-    except BaseException:
-        sink.close()
-        raise
-    return sink
-
-
-def _check_versions(kind: SinkKind, endpoints: Endpoints) -> None:
     for service in kind.services:
         there = endpoints.sinks.get(service.name)
         if there is not None and (refusal := service.refusal(there)) is not None:
             raise StackError(f"{service.name} at {there.shown or there.address}: {refusal}; use such a one")
+    return kind.open(endpoints, checkout)
 
 
 def open_writer(to: Destination) -> Writer:

@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
+from sinkbench.services.access import LOOPBACK
+
 _SCHEME = re.compile(r"jdbc:([a-z]+):(?://)?([^/?]*)/?([^?]*)(?:\?(.*))?", re.DOTALL)
 POOLER = "${env:PGBOUNCER_HOST}"
 """The pooler's host in a connector file's URL, as the workers fill it in."""
+_PORTS = {"postgresql": "5432"}
 # A pool of the Camel sink is a bean of its registry.
 _POOL = re.compile(r"(camel\.beans\.[^.]+)\.url")
 
@@ -22,6 +25,14 @@ class JdbcUrl:
     hosts: tuple[str, ...]
     database: str
     options: Mapping[str, str]
+
+    def leads_to(self, address: str) -> bool:
+        """Whether one of the hosts is `address` (host:port)."""
+        return any(self._place(host) == self._place(address) for host in self.hosts)
+
+    def _place(self, host: str) -> str:
+        name, _, port = host.rpartition(":") if ":" in host else (host, "", "")
+        return f"{'127.0.0.1' if name.strip('[]') in LOOPBACK else name}:{port or _PORTS.get(self.kind, '')}"
 
 
 def pool_bean(config: Mapping[str, str]) -> str | None:

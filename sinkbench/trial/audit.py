@@ -1,26 +1,40 @@
-"""Audits what the sink stores after the connector has stopped, per record or per key."""
+"""Audits what the sink stores after the connector has stopped: per record or per key, and what the records contain."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import closing
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
+from typing import Any
 
 from loadgen.changes import Changes
 from loadgen.changestream import last_versions
+from loadgen.forms import DOCUMENT, is_row
 from loadgen.records import key_names
 from sinkbench.analysis.audit import SeqAudit, few_ranges
-from sinkbench.analysis.content import Content, documents_of
+from sinkbench.analysis.checksums import ChecksumAudit, bear_checksums, one_in
+from sinkbench.analysis.content import Content, compare_content, documents_of
 from sinkbench.analysis.deadletters import QUEUE, DeadLetter
 from sinkbench.analysis.versions import VersionAudit
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.services.deadletters import DeadLetterQueue
 from sinkbench.services.failures import in_one_line
-from sinkbench.sinks import needed
-from sinkbench.trial.contents import stored_content
-from sinkbench.trial.refused import why_refused
+from sinkbench.sinks import Destination, Refused, Sink, needed, open_writer, sink_kind
+from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import Audited, Measured, Queue
+
+# Enough to see what happens to every record, or to one in twenty, and few enough to be fast. Large records are
+# compared in smaller number.
+COMPARED_RECORDS = 64
+LEAST_COMPARED, COMPARED_BYTES = 4, 8_000_000
+# Limits the time that a slow machine or sink can take.
+CHECK_SECONDS = 10.0
+AT_ONCE, AT_ONCE_BYTES = 2_000, 8_000_000
+# A lost record is searched in this many records of a topic, which takes about a second.
+MOST_RECORDS = 20_000
 
 
 def audit(own: Resources, found: Measured) -> Audited:
@@ -28,9 +42,7 @@ def audit(own: Resources, found: Measured) -> Audited:
     if why := diverted(own):
         return replace(found.audited, diverted=why, why_not=why)
     # After a fault, records that never arrived are lost.
-    if not (found.read_all or found.policy.audits_unread):
-        return found.audited
-    return count(own, found)
+    return count(own, found) if found.read_all or found.policy.audits_unread else found.audited
 
 
 def diverted(own: Resources) -> str | None:
@@ -48,9 +60,10 @@ def count(own: Resources, found: Measured) -> Audited:
         found_rows.add_dead(sorted(dead))
     content, notes = _content(own)
     counts = {"compared": content.compared, "checked": content.checked, "altered": content.altered}
+    made = found_rows.result().model_copy(update=counts)
     audited = replace(
         found.audited,
-        audit=found_rows.result().model_copy(update=counts),
+        audit=made,
         why_not="",
         letters=letters,
         content_notes=notes,
@@ -58,12 +71,11 @@ def count(own: Resources, found: Measured) -> Audited:
     )
     if isinstance(found_rows, VersionAudit):
         return replace(audited, wrong_keys=found_rows.wrong_keys())
-    lost = audited.audit is not None and audited.audit.lost and found.policy.judges_pipeline
     return replace(
         audited,
         lost_ranges=found_rows.lost_ranges(),
         duplicated_ranges=found_rows.duplicated_ranges(),
-        refused=why_refused(own, found_rows.is_lost) if lost else None,
+        refused=why_refused(own, found_rows.is_lost) if made.lost and found.policy.judges_pipeline else None,
     )
 
 
@@ -72,33 +84,26 @@ def counted(own: Resources) -> SeqAudit | VersionAudit:
     plan, target, trial = own.cluster.plan, own.names.target, own.names.trial
     own.sink.settle(target)
     rows = 0
+    found: SeqAudit | VersionAudit
     if plan.changes is not None:
         last = last_versions(Changes(**plan.changes.model_dump()), plan.load.keys, own.records)
-        by_key = VersionAudit(own.records, key_names(plan.load.keys), *last)
-        for chunk, seqs in needed(own.sink.capabilities.changes, "changes").versions(target, trial):
-            by_key.add(chunk, seqs)
-            rows += len(chunk)
-        by_key.add_foreign(_foreign(own, rows))
-        return by_key
-    by_seq = SeqAudit(own.records)
-    for seqs in own.sink.sequences(target, trial):
-        by_seq.add(seqs)
-        rows += len(seqs)
-    by_seq.add_foreign(_foreign(own, rows))
-    return by_seq
-
-
-def _foreign(own: Resources, rows: int) -> int:
-    """Counts rows that are neither the trial's nor from before it. Raises TrialFailed if some of the latter are gone.
-
-    The sink's count includes other trials' records and those without a number; the sequences do not.
-    """
+        found = VersionAudit(own.records, key_names(plan.load.keys), *last)
+        for keys, of_keys in needed(own.sink.capabilities.changes, "changes").versions(target, trial):
+            found.add(keys, of_keys)
+            rows += len(keys)
+    else:
+        found = SeqAudit(own.records)
+        for seqs in own.sink.sequences(target, trial):
+            found.add(seqs)
+            rows += len(seqs)
+    # The sink's count includes other trials' records and those without a number.
     before = own.cell.rows_before
-    others = own.sink.count(own.names.target) - rows - before
+    others = own.sink.count(target) - rows - before
     if others < 0 and before:
         gone = f"{-others:,} of the {before:,} rows that were there before are gone"
         raise TrialFailed(gone, ReasonCode.COUNTS_DISAGREE)
-    return others
+    found.add_foreign(others)
+    return found
 
 
 def _content(own: Resources) -> tuple[Content, Sequence[str]]:
@@ -107,21 +112,87 @@ def _content(own: Resources) -> tuple[Content, Sequence[str]]:
         content = stored_content(own)
     except (ServiceError, OSError) as error:
         why = in_one_line(error)
+    if content is None or not content.compared:
+        why = why if content is None else "the sink keeps no document of the records that were looked for"
+        return content or Content(), [f"what is stored was not compared with what was sent: {why}"]
     notes = []
-    if content is not None and content.altered:
+    if content.altered:
         which = f" (bench.seq {few_ranges(content.altered_ranges)})" if content.altered_ranges else ""
         share = f"{content.altered:,} of {content.compared:,} records that were compared{which}"
         how = content.how or "their checksums are not those of their values"
         notes.append(f"{share} are not stored as they were sent: {how}")
-    elif content is None or not content.compared:
-        why = why if content is None else "the sink keeps no document of the records that were looked for"
-        notes.append(f"what is stored was not compared with what was sent: {why}")
-    if content is not None and content.compared and content.unchecked:
+    if content.unchecked:
         share = "no record was compared with its checksum"
         if content.checked:
             share = f"{content.checked:,} of {own.records:,} records were compared with their checksums"
         notes.append(f"{share}: {content.unchecked}")
-    return content or Content(), notes
+    return content, notes
+
+
+def stored_content(own: Resources) -> Content | None:
+    """Compares a few stored records with the topic's, and many with their checksums."""
+    cluster = own.cluster
+    count = max(LEAST_COMPARED, min(COMPARED_RECORDS, int(COMPARED_BYTES / cluster.record_bytes)))
+    # With changes the sink keeps only the last versions.
+    values = cluster.kafka.some_records(own.names.topic, count, last=cluster.plan.changes is not None)
+    sent = documents_of(values, own.names.trial, own.cell.form)
+    return content_of(own.sink, own.names, sent, own.records, cluster.record_bytes)
+
+
+def content_of(sink: Sink, names: Names, sent: Mapping[int, Any], records: int, record_bytes: float) -> Content | None:
+    """Compares stored records with the sent documents by `seq`, and others with their checksums.
+
+    None if the sink cannot return documents. Raises ServiceError if it does not return the sent ones.
+    """
+    documents = sink.capabilities.documents
+    if documents is None:
+        return None
+    audit = ChecksumAudit(records, compare_content(sent, documents.some(names.target, names.trial, sorted(sent))))
+    if not bear_checksums(sent):
+        return audit.result("records of this form, or of this load generator, bear none")
+    give_up = time.monotonic() + CHECK_SECONDS
+    at_once = max(1, min(AT_ONCE, int(AT_ONCE_BYTES / record_bytes)))
+    try:
+        with ExitStack() as opened:
+            chunks = documents.all(names.target, names.trial, one_in(records, record_bytes), at_once)
+            if hasattr(chunks, "close"):
+                opened.callback(chunks.close)
+            for chunk in chunks:
+                audit.add(chunk)
+                if time.monotonic() > give_up:
+                    return audit.result(f"it took longer than {CHECK_SECONDS:g} s")
+    except (ServiceError, OSError) as error:
+        return audit.result(in_one_line(error))
+    found = audit.result()
+    return found if found.checked else audit.result("the sink gives no documents back")
+
+
+def why_refused(own: Resources, is_lost: Callable[[int], bool]) -> str | None:
+    """Returns the sink's error when a plain client writes a lost record to it; `is_lost` decides by `seq`.
+
+    None if the sink accepts the record, no lost record was found, or the sink has no plain client or does not answer.
+    """
+    cell, names, cluster = own.cell, own.names, own.cluster
+    ways = sink_kind(cell.sink).writers
+    if not ways or is_row(cell.form):
+        return None
+    try:
+        values = cluster.kafka.some_records(names.topic, MOST_RECORDS)
+        found = ((value, documents_of([value], names.trial, cell.form)) for value in values if value)
+        value, documents = next(((value, kept) for value, kept in found if any(map(is_lost, kept))), (b"", {}))
+        if not documents:
+            return None
+        if cell.form != DOCUMENT:
+            # The sink gets the record without its envelope.
+            value = json.dumps(*documents.values()).encode()
+        to = Destination(cell.sink, next(iter(ways)), names.target, cluster.stack.endpoints.sinks[cell.sink])
+        with closing(open_writer(to)) as writer:
+            writer.write(writer.batch([value]))
+    except Refused as error:
+        return str(error)
+    except (ServiceError, OSError):
+        return None
+    return None
 
 
 def queue_of(own: Resources) -> Queue:

@@ -25,7 +25,7 @@ from sinkbench.sinks import Sink, SinkPooling, needed, open_sink, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.names import Names, is_ours
 from sinkbench.trial.others import Others
-from sinkbench.trial.sampler import BackgroundSampler, Sampler
+from sinkbench.trial.sampler import Sampler
 from sinkbench.trial.values import Loaded, TopicLoad
 
 # A worker that takes longer to answer is broken; the next one is asked.
@@ -40,7 +40,6 @@ class Cluster:
     """Clients and plan of one stack. `records` are your own records, if the plan loads these."""
 
     sampler = Sampler
-    background_sampler = BackgroundSampler
 
     def __init__(
         self,

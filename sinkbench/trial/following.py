@@ -1,19 +1,25 @@
-"""Starts a connector, samples it, and watches it until it has finished or makes no more progress."""
+"""Runs a connector, samples it, and watches it until it has finished or makes no more progress."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import chain
 
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ConnectError, ReasonCode, ServiceError, TrialFailed
-from sinkbench.results import Reason
+from sinkbench.plan.faults import OF_NETWORK
 from sinkbench.services.connect import ConnectorStatus, is_even
+from sinkbench.trial.probes import probes
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.sampler import Sampler, fresh_samples
-from sinkbench.trial.stop import Watch, died, exhausted_in_words, used_up_heaps
+from sinkbench.trial.stop import Deed, FaultWatch, Patience, Watch, died, died_of_memory
 from sinkbench.trial.values import Timeline
+
+# How long tasks of an interrupted trial may be FAILED before they are restarted.
+RESTART_SECONDS = 5.0
 
 
 class Following:
@@ -42,6 +48,11 @@ class Following:
     def placement(self) -> Mapping[str, int] | None:
         """Tasks per worker, once each task has started or failed."""
         return self.seen.placement
+
+    def to_the_end(self) -> Timeline:
+        with self, self.samples() as samples:
+            deque(samples, maxlen=0)
+        return self.timeline
 
     def now(self) -> float:
         """Current time in seconds on the samples' clock."""
@@ -78,7 +89,7 @@ class Following:
                 continue
             if end.dead and end.reason is not None:
                 # Requests to a dead service fail, or wait for their timeout.
-                raise self._died(end.reason, end.dead)
+                raise self._died(end.reason.text, end.dead)
             last = own.status()
             # All records may be stored before a sample sees every task run.
             if self.placement is None and last is not None and last.settled(own.cell.tasks):
@@ -95,14 +106,48 @@ class Following:
             # An external cluster only shows that it does not answer, not that it has exited.
             dead = sorted(each.name for each in stack.services() if each.state == "dead" and each.exit_code is not None)
             if dead:
-                return self._died(died(dead, stack.usage().troubles), dead)
+                return self._died(died(dead, stack.usage().troubles).text, dead)
         return error
 
-    def _died(self, reason: Reason, dead: Sequence[str]) -> TrialFailed:
+    def _died(self, text: str, dead: Sequence[str]) -> TrialFailed:
         with suppress(ServiceError, OSError):
-            if used_up := used_up_heaps(self._own.cluster.stack.services(), dead):
-                return TrialFailed(exhausted_in_words(used_up), ReasonCode.OUT_OF_MEMORY)
-        return TrialFailed(reason.text, reason.code)
+            if of_memory := died_of_memory(self._own.cluster.stack.services(), dead):
+                return TrialFailed(of_memory, ReasonCode.OUT_OF_MEMORY)
+        return TrialFailed(text, ReasonCode.SERVICE_DIED)
+
+
+def finish(own: Resources) -> None:
+    """Lets an interrupted trial's connector read the rest of its topic, and stops it. Raises TrialFailed."""
+    own.observer.phase("letting the connector finish, for the audit")
+    name, connect, fault = own.names.connector, own.cluster.connect, own.cell.fault
+    there = own.status() is not None
+    if there and fault is not None and fault.what in OF_NETWORK:
+        # Its configuration has the address of a proxy that is gone.
+        own.stop_connector()
+        there = False
+    if not there:
+        # Under its old name it continues at its committed offsets.
+        own.start_connector_again()
+    patience = Patience(RESTART_SECONDS, own.cluster.plan.drain.timeout_seconds)
+    watch, end = FaultWatch(own.records, own.cell.tasks, patience, ended=0.0), None
+    # Only the committed offsets show the end.
+    sampler = probes(own, always=True)
+    sampler.start()
+    try:
+        for sample in chain.from_iterable(fresh_samples(sampler)):
+            own.observer.progress(min(sample.stored or 0, own.records), own.records)
+            if (deed := watch.deed(sample)) is not None:
+                (connect.restart_failed if deed == Deed.RESTART_FAILED else connect.restart)(name)
+            if (end := watch.see(sample)) is not None:
+                break
+    finally:
+        sampler.stop()
+    if end is not None and end.reason is not None:
+        raise TrialFailed(end.reason.text, end.reason.code)
+    if not watch.recovered:
+        left = "some" if watch.uncommitted is None else f"{watch.uncommitted:,}"
+        raise TrialFailed(f"{left} records are left to commit, and there is no progress", ReasonCode.NO_PROGRESS)
+    own.stop_connector()
 
 
 def uneven(placement: Mapping[str, int] | None, workers: int, tasks: int) -> str | None:

@@ -6,12 +6,12 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS, Sample, connection_peaks, own_count
+from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS, Sample, own_count
 from sinkbench.errors import ServiceError
-from sinkbench.results import Connections
 from sinkbench.trial.others import Others, met
+from sinkbench.trial.probes import pool_of
 from sinkbench.trial.resources import Resources
-from sinkbench.trial.values import Before, Measured
+from sinkbench.trial.values import Before
 
 # A connector's connections close within this time after its tasks are gone.
 CLOSING_SECONDS = 3.0
@@ -33,15 +33,19 @@ def exclude_existing(own: Resources) -> None:
 def unattributed(own: Resources, samples: Sequence[Sample]) -> int | None:
     """Returns the connections that were opened during the run and remain without the connector; None if not known."""
     sink, found = own.sink, None
-    if sink.capabilities.others is None:
+    # A service that hangs would hang here, too.
+    if sink.capabilities.others is None or (samples and samples[-1].silent):
         return None
     pooled = any(own_count(each.pool_clients, each.signs, OTHER_POOL_CLIENTS) for each in samples)
     deadline = time.monotonic() + CLOSING_SECONDS
     with suppress(ServiceError, OSError):
         while True:
-            seen = sink.read(own.names.target)
-            count, sign = (seen.pool_clients, OTHER_POOL_CLIENTS) if pooled else (seen.backends, OTHER_CONNECTIONS)
-            found = own_count(count, seen.signs, sign)
+            if pooled:
+                pool = pool_of(sink)
+                found = own_count(pool.clients, pool.signs, OTHER_POOL_CLIENTS)
+            else:
+                seen = sink.read(own.names.target)
+                found = own_count(seen.backends, seen.signs, OTHER_CONNECTIONS)
             if not found or time.monotonic() > deadline:
                 break
             time.sleep(0.2)
@@ -53,20 +57,10 @@ def others_met(own: Resources, before: Before) -> list[str]:
     now = others_now(own)
     if before.others is None or now is None:
         return []
-    queue = before.queue.name
-    return met(before.others, now, own.records, lambda topic: topic == queue or _keeps_status(own, topic))
 
+    def is_own(topic: str) -> bool:
+        with suppress(ServiceError, OSError):
+            return topic == before.queue.name or own.cluster.kafka.keeps_status(topic, own.names.connector)
+        return False
 
-def _keeps_status(own: Resources, topic: str) -> bool:
-    """Whether the topic is Connect's status topic; False if that cannot be seen."""
-    with suppress(ServiceError, OSError):
-        return own.cluster.kafka.keeps_status(topic, own.names.connector)
-    return False
-
-
-def connections_of(found: Measured) -> Connections:
-    """Maximum of the trial's own connections, as far as they can be distinguished."""
-    others = (found.stopped.unattributed or 0) if found.policy.shares_sink else 0
-    clients, servers = (None, None) if others else connection_peaks(found.samples)
-    limit = found.before.connection_limit
-    return Connections(clients_peak=clients, server_peak=servers, server_limit=limit, others=others)
+    return met(before.others, now, own.records, is_own)

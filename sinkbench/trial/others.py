@@ -32,11 +32,10 @@ def met(before: Others, after: Others, records: int, is_own: Callable[[str], boo
         is_own: whether a topic is the trial's dead letter queue or Connect's status topic. A fast task writes some
             thousand times to the status topic that it uses a topic, until it has read its own message.
     """
-    tasks = {name: max(each.connectors.get(name, 0) for each in (before, after)) for name in _names(before, after)}
-    found = [
-        f"another connector, {name}, ran {count} {'task' if count == 1 else 'tasks'} on these workers"
-        for name, count in tasks.items()
-    ]
+    found = []
+    for name in dict.fromkeys([*before.connectors, *after.connectors]):
+        count = max(each.connectors.get(name, 0) for each in (before, after))
+        found.append(f"another connector, {name}, ran {count} {'task' if count == 1 else 'tasks'} on these workers")
     much = max(MUCH * records, LEAST)
     for where, count in written(before, after).items():
         if count >= much and not (where.topic and is_own(where.name)):
@@ -61,7 +60,3 @@ def written(before: Others, after: Others) -> dict[Place, int]:
 def risen(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
     found = {name: count - before.get(name, 0) for name, count in after.items()}
     return {name: count for name, count in found.items() if count > 0}
-
-
-def _names(before: Others, after: Others) -> list[str]:
-    return list(dict.fromkeys(name for each in (before, after) for name in each.connectors))

@@ -12,13 +12,13 @@ from sinkbench.analysis.samples import rejected_writes, used_up
 from sinkbench.analysis.stalls import idle_tasks
 from sinkbench.analysis.words import few_of
 from sinkbench.errors import Interrupted, ReasonCode, ServiceError, TrialFailed
-from sinkbench.results import Audit, Reason, Reconciliation
+from sinkbench.results import Reason, Reconciliation
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import sink_kind
 from sinkbench.trial.following import uneven
 from sinkbench.trial.resources import Observer
 from sinkbench.trial.stop import advice_on_memory
-from sinkbench.trial.values import Loaded, Measured, Replication
+from sinkbench.trial.values import Loaded, Measured
 
 
 class Notes:
@@ -39,32 +39,21 @@ class Notes:
         try:
             yield
         except (TrialFailed, ServiceError, OSError) as error:
-            if (interrupt := _interrupt_before(error)) is not None:
+            # The error may have come from cleaning up after an interrupt.
+            before = error.__context__
+            while before is not None and not isinstance(before, Interrupted):
+                before = before.__context__
+            if before is not None:
                 self._observer.phase(in_one_line(error))
-                raise interrupt from None
+                raise before from None
             if isinstance(error, TrialFailed):
                 self.add(error.code, str(error), **error.figures)
             else:
                 self.add(ReasonCode.SERVICE_ERROR, in_one_line(error))
 
 
-def _interrupt_before(error: BaseException) -> Interrupted | None:
-    """Returns the interrupt during whose cleanup this error was raised; None if there was none."""
-    before = error.__context__
-    while before is not None and not isinstance(before, Interrupted):
-        before = before.__context__
-    return before
-
-
 def broken_reasons(broken: Sequence[Broken]) -> list[Reason]:
     return [Reason(code=each.code, text=each.text, figures=dict(each.figures)) for each in broken]
-
-
-def check_before(found: Replication, notes: Notes) -> None:
-    """Raises TrialFailed if a requirement is not met before the connector starts."""
-    if broken := found.broken:
-        notes.reasons += broken_reasons(broken[:-1])
-        raise TrialFailed(broken[-1].text, broken[-1].code, **broken[-1].figures)
 
 
 def check_loaded(loaded: Loaded) -> Loaded:
@@ -79,7 +68,17 @@ def check_stopped(found: Measured, notes: Notes) -> None:
     """Checks that all tasks ran, evenly spread, and read exactly the topic."""
     if not found.policy.judges_pipeline:
         return
-    _check_tasks(found, notes)
+    tasks, workers, placed = found.cell.tasks, found.cell.workers, dict(found.timeline.placement or {})
+    if failed := found.timeline.failed_tasks:
+        code = ReasonCode.OUT_OF_MEMORY if found.timeline.out_of_memory else ReasonCode.TASKS_FAILED
+        text = f"{failed} of {tasks} tasks FAILED: {failure_of(found)}"
+        # The other reasons follow from it.
+        notes.first(Reason(code=code, text=text, figures={"failed": failed, "tasks": tasks}))
+    elif sum(placed.values()) != tasks:
+        text = f"{tasks} tasks were asked for, but not all of them started"
+        notes.add(ReasonCode.TASKS_NOT_STARTED, text, started=sum(placed.values()), tasks=tasks)
+    elif (text_of := uneven(placed, workers, tasks)) is not None:
+        notes.add(ReasonCode.TASKS_UNEVEN, text_of, workers=workers)
     consumed, records = found.stopped.consumed, found.records
     # An earlier reason explains why not everything was read.
     if consumed is None or notes.reasons:
@@ -92,28 +91,12 @@ def check_stopped(found: Measured, notes: Notes) -> None:
         notes.add(ReasonCode.NOT_READ, text, committed=consumed, records=records)
 
 
-def _check_tasks(found: Measured, notes: Notes) -> None:
-    tasks, workers, placed = found.cell.tasks, found.cell.workers, dict(found.timeline.placement or {})
-    if failed := found.timeline.failed_tasks:
-        text, code = f"{failed} of {tasks} tasks FAILED: {failure_of(found)}", ReasonCode.TASKS_FAILED
-        if found.timeline.out_of_memory:
-            # The other reasons follow from it.
-            notes.first(Reason(code=ReasonCode.OUT_OF_MEMORY, text=text, figures={"failed": failed, "tasks": tasks}))
-        else:
-            notes.add(code, text, failed=failed, tasks=tasks)
-    elif sum(placed.values()) != tasks:
-        text = f"{tasks} tasks were asked for, but not all of them started"
-        notes.add(ReasonCode.TASKS_NOT_STARTED, text, started=sum(placed.values()), tasks=tasks)
-    elif (text_of := uneven(placed, workers, tasks)) is not None:
-        notes.add(ReasonCode.TASKS_UNEVEN, text_of, workers=workers)
-
-
 def check_audit(found: Measured, notes: Notes) -> None:
     audited, policy = found.audited, found.policy
     if audited.audit is None:
         return
     # Bad records that the sink accepts are not part of the load, and were not written by another client.
-    if audited.audit.foreign > found.timeline.poisoned:
+    if audited.audit.foreign > found.faulted.poisoned:
         text = f"{audited.audit.foreign:,} rows in the sink are none of this trial's records"
         notes.add(ReasonCode.FOREIGN_RECORDS, text, foreign=audited.audit.foreign)
     if audited.letters and policy.judges_pipeline:
@@ -125,19 +108,16 @@ def check_audit(found: Measured, notes: Notes) -> None:
         count = getattr(audited.audit, what)
         text = f"{count:,} {'key is' if count == 1 else 'keys are'} {what}: {few_of(keys, count)}"
         notes.add(ReasonCode(what), text, keys=count)
-    if policy.judges_pipeline:
-        _check_losses(found, audited.audit, notes)
-
-
-def _check_losses(found: Measured, audit: Audit, notes: Notes) -> None:
+    if not policy.judges_pipeline:
+        return
     sink = found.cell.sink
     rejected = rejected_writes(found.samples, sink_kind(sink).rejected)
-    if rejected and (audit.lost or audit.wrong_keys):
+    if rejected and (audited.audit.lost or audited.audit.wrong_keys):
         text = f"{sink} rejected {rejected:,} writes meanwhile: what the connector does not send again is lost"
         # The other reasons follow from it.
         notes.first(Reason(code=ReasonCode.WRITES_REJECTED, text=text, figures={"rejected": rejected}))
-    if found.audited.refused is not None:
-        text = f"{sink} refuses a lost record that is written to it from here: {found.audited.refused}"
+    if audited.refused is not None:
+        text = f"{sink} refuses a lost record that is written to it from here: {audited.refused}"
         notes.first(Reason(code=ReasonCode.WRITES_REJECTED, text=text))
     # An earlier reason explains why counts differ.
     if not notes.reasons:

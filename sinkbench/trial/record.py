@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from sinkbench.analysis.content import documents_of
 from sinkbench.analysis.reconcile import reconcile
 from sinkbench.analysis.samples import used_up
 from sinkbench.analysis.stalls import Stall, silences
@@ -16,7 +15,6 @@ from sinkbench.metrics.metric import fields_of
 from sinkbench.metrics.seen import Seen
 from sinkbench.results import Bottleneck, Reason, TrialRecord
 from sinkbench.sinks import sink_kind
-from sinkbench.trial.interference import connections_of
 from sinkbench.trial.reasons import counts_of, failure_of, interruptions
 from sinkbench.trial.values import Measured
 from sinkbench.trial.workload import Figures
@@ -24,21 +22,25 @@ from sinkbench.trial.workload import Figures
 
 def record(found: Measured, figures: Figures, reasons: Sequence[Reason]) -> TrialRecord:
     """Returns the record with the workload's figures; the caller fills in block, start and length."""
-    audited, after, replication = found.audited, found.after, found.audited.replication or found.before.replication
-    noted = [
+    audited, replication, seen = found.audited, found.audited.replication or found.before.replication, seen_of(found)
+    in_the_end = [] if found.policy.judges_pipeline or audited.replication is None else audited.replication.broken
+    notes = [
         *found.target.notes,
-        *([] if found.policy.judges_pipeline else _broken_in_the_end(found)),
+        *(f"in the end {each.text}" for each in in_the_end),
         *(f"not checked {each}" for each in replication.unchecked),
         *audited.content_notes,
         *figures.get("notes", []),
     ]
-    of_workload: Figures = {**figures, "notes": noted, "reasons": [*reasons, *figures.get("reasons", [])]}
-    seen = seen_of(found)
-    fields = fields_of(METRICS, lambda metric: metric.of_trial(seen))
+    fields = {
+        **found.cell.identity(),
+        **fields_of(METRICS, lambda metric: metric.of_trial(seen)),
+        **figures,
+        "notes": notes,
+        "reasons": [*reasons, *figures.get("reasons", [])],
+    }
     return TrialRecord(
         trial=found.trial,
         block=0,
-        **found.cell.identity(),
         connector=found.timeline.connector,
         started_at="",
         seconds=0,
@@ -46,26 +48,19 @@ def record(found: Measured, figures: Figures, reasons: Sequence[Reason]) -> Tria
         placement=dict(found.timeline.placement or {}),
         failed_tasks=found.timeline.failed_tasks,
         failure=failure_of(found),
-        connections=connections_of(found),
         others=list(found.stopped.others),
         audit=audited.audit,
         not_audited=_not_audited(found),
-        queries=list(after.queries),
+        queries=list(found.after.queries),
         durability=found.before.durability,
         reconciliation=counts_of(found),
         lost_ranges=audited.lost_ranges,
         duplicated_ranges=audited.duplicated_ranges,
         altered_ranges=audited.altered_ranges,
         wrong_keys=dict(audited.wrong_keys),
-        bloat=after.bloat,
-        **of_workload,
+        bloat=found.after.bloat,
         **fields,
     )
-
-
-def _broken_in_the_end(found: Measured) -> list[str]:
-    replication = found.audited.replication
-    return [] if replication is None else [f"in the end {each.text}" for each in replication.broken]
 
 
 def _not_audited(found: Measured) -> str:
@@ -92,6 +87,8 @@ def seen_of(found: Measured) -> Seen:
         pooling={} if pooling is None else asdict(pooling),
         records_per_write=found.after.records_per_write,
         disk_bytes_per_record=found.after.disk_bytes_per_record,
+        connection_limit=found.before.connection_limit,
+        other_connections=(found.stopped.unattributed or 0) if found.policy.shares_sink else 0,
     )
 
 
@@ -121,18 +118,3 @@ def noted(found: Measured, stalled: Sequence[Stall]) -> list[str]:
     disagreements = [] if found.audited.audit is None else [each.text for each in reconcile(counts_of(found))]
     silent = [each.in_words for each in silences(found.samples)]
     return [*disagreements, *(each.in_words for each in stalled), *silent, *interruptions(found)]
-
-
-def dead_letters(found: Measured) -> int | None:
-    """Number of records in the connector's dead letter queue; None if it has none or it was not read."""
-    letters = found.audited.letters
-    return None if letters is None or found.before.queue.name is None else len(letters)
-
-
-def bad_letters(found: Measured) -> int | None:
-    """Number of distinct dead letters that are not part of the load; None if there is no queue."""
-    letters = found.audited.letters
-    if letters is None or found.before.queue.name is None:
-        return None
-    bad = (each for each in letters if not documents_of([each.value], found.trial, found.cell.form))
-    return len({each.source or each.value for each in bad})

@@ -15,7 +15,7 @@ from sinkbench.services.kafka import group_of
 from sinkbench.sinks import Sink
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
-from sinkbench.trial.readprocess import Order
+from sinkbench.trial.reads import Order
 from sinkbench.trial.values import Loaded, TopicLoad
 
 
@@ -93,11 +93,6 @@ class Resources:
     def start_connector_again(self) -> None:
         """Creates the connector unless it exists: a worker that has just started does not know its connectors yet."""
         self.cluster.connect.configure(self.names.connector, self.config)
-
-    def redirect(self, variables: Mapping[str, str]) -> None:
-        """Updates the connector's configuration with these values for `${env:NAME}`."""
-        with self.overriding(variables):
-            self.start_connector_again()
 
     def set_tasks(self) -> None:
         """Sets the cell's number of tasks on the running connector. Raises ConnectError if Connect refuses it."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 import psutil
 
@@ -16,48 +15,31 @@ from sinkbench.analysis.samples import CONTROLLER, MACHINE, STOLEN, Sample, by_s
 from sinkbench.errors import ReasonCode, ServiceError, ServiceTimeout, TrialFailed
 from sinkbench.services.connect import ConnectorStatus
 from sinkbench.services.failures import in_one_line
-from sinkbench.sinks import SinkReading
+from sinkbench.sinks import PoolReading, SinkReading
 from sinkbench.stack import Usage
 from sinkbench.topology import service_of
 
 # A sampler without a sample for this time hangs in a request to a dead service.
 SILENCE_SECONDS = 30.0
-# An older reading of a background probe says nothing about now.
-STALE_SECONDS = 2.5
+# An answer that takes longer, or a reading that is older than this and its interval, is a gap.
+STALE_SECONDS = 1.5
 # A hanging read ends by its client's timeout; the sampler does not wait for that.
 ENDING_SECONDS = 3.0
-
-Read = TypeVar("Read")
+# The services whose silence can explain why nothing is stored. A sink that does not answer is a stall by itself.
+ASKED = {"in_topic": "kafka", "consumed": "kafka", "status": "connect", "pool": "pgbouncer"}
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What a sampler reads. Each source is called in the sampler's thread and may raise ServiceError or OSError."""
+    """What a sampler reads. Each source may raise ServiceError or OSError."""
 
     sink: Callable[[], SinkReading]
     in_topic: Callable[[], int]
     consumed: Callable[[], int | None] = lambda: None
     status: Callable[[], ConnectorStatus | None] = lambda: None
+    pool: Callable[[], PoolReading] = PoolReading
     usage: Callable[[], Usage] = Usage
     tasks: Callable[[], Mapping[str, float]] = dict
-
-
-def throttled(
-    read: Callable[[], Read], seconds: float, meanwhile: Callable[[], Read] | None = None
-) -> Callable[[], Read]:
-    """Limits a source to one call per `seconds`, with `meanwhile` or its last value in between; not after an error."""
-    last: list[Read] = []
-    next_at = -math.inf
-
-    def read_or_wait() -> Read:
-        nonlocal next_at
-        if time.monotonic() < next_at:
-            return last[0] if meanwhile is None else meanwhile()
-        last[:] = [read()]
-        next_at = time.monotonic() + seconds
-        return last[0]
-
-    return read_or_wait
 
 
 def fresh_samples(sampler: Sampler) -> Iterator[list[Sample]]:
@@ -76,10 +58,22 @@ def fresh_samples(sampler: Sampler) -> Iterator[list[Sample]]:
 class Sampler:
     """Reads all sources at a fixed interval in a thread. A slow reading delays the next; none is repeated."""
 
-    def __init__(self, sources: Sources, interval_seconds: float) -> None:
-        self._sources = sources
+    def __init__(
+        self,
+        sources: Sources,
+        interval_seconds: float,
+        background: Mapping[str, float] | None = None,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        """The sources in `background` are read at their own intervals, in seconds, and cannot delay the others."""
+        self._probes = {
+            name: BackgroundProbe(name, getattr(sources, name), seconds) for name, seconds in (background or {}).items()
+        }
+        self._sources = replace(sources, **self._probes)
         self._interval_seconds = interval_seconds
+        self._close = close
         self._samples: list[Sample] = []
+        self._answered: dict[str, float] = {}
         self._fresh = threading.Condition()
         self._stopping = threading.Event()
         self._fault: Exception | None = None
@@ -98,7 +92,9 @@ class Sampler:
         return time.monotonic() - self._second_zero
 
     def start(self) -> int:
-        """Takes the first sample; returns the time of the samples' second 0 in microseconds since the epoch."""
+        """Starts sampling; returns the time of the samples' second 0 in microseconds since the epoch."""
+        for each in self._probes.values():
+            each.thread.start()
         self._second_zero, began_ns = time.monotonic(), time.time_ns()
         self._thread.start()
         return began_ns // 1000
@@ -106,8 +102,14 @@ class Sampler:
     def stop(self) -> None:
         """Stops after the current reading. Raises the error of the thread, if any."""
         self._stopping.set()
+        for each in self._probes.values():
+            each.stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
+            deadline = time.monotonic() + ENDING_SECONDS
+            for each in self._probes.values():
+                each.thread.join(max(0.0, deadline - time.monotonic()))
+        self._close()
         if self._fault is not None:
             raise self._fault
 
@@ -135,43 +137,46 @@ class Sampler:
 
     def _read(self) -> Sample:
         problems: list[str] = []
+        silent: dict[str, float] = {}
 
-        def attempt(read: Callable[[], Read]) -> Read | None:
+        def ask(name: str) -> Any:
+            source, began, found = getattr(self._sources, name), time.monotonic(), None
+            since, late = self._answered.get(name), False
             try:
-                return read()
+                found = source()
+                late = time.monotonic() - began > STALE_SECONDS
+                self._answered[name] = getattr(source, "answered", time.monotonic())
             except (ServiceError, OSError) as error:
                 problems.append(in_one_line(error))
-                return None
+                late = True
+            if late and since is not None and name in ASKED:
+                silent.setdefault(ASKED[name], since - self._second_zero)
+            return found
 
         before = time.monotonic()
-        sink = attempt(self._sources.sink)
+        sink = ask("sink")
         answered = time.monotonic()
         # A late answer shows the end of the wait: the sink was delayed before it counted.
         seconds = answered - min(answered - before, self._interval_seconds) / 2 - self._second_zero
-        in_topic = attempt(self._sources.in_topic)
-        consumed = attempt(self._sources.consumed)
-        status = attempt(self._sources.status)
-        tasks = attempt(self._sources.tasks) or {}
+        in_topic, consumed, status = ask("in_topic"), ask("consumed"), ask("status")
+        pool, tasks = ask("pool") or PoolReading(), ask("tasks") or {}
         own = self._me.cpu_times()
-        usage = attempt(self._sources.usage) or Usage()
+        usage = ask("usage") or Usage()
         return Sample(
             seconds=seconds,
             stored=None if sink is None else sink.stored,
             uncommitted=None if consumed is None or in_topic is None else max(in_topic - consumed, 0),
             backends=None if sink is None else sink.backends,
-            pool_clients=None if sink is None else sink.pool_clients,
-            pool_servers=None if sink is None else sink.pool_servers,
+            pool_clients=pool.clients,
+            pool_servers=pool.servers,
             tasks_running=None if status is None else status.running,
             tasks_failed=None if status is None else len(status.failed),
             cpu_seconds={**usage.cpu_seconds, CONTROLLER: own.user + own.system},
             problems=tuple(problems),
             troubles=usage.troubles,
             in_topic=in_topic,
-            signs={
-                **({} if sink is None else sink.signs),
-                **tasks,
-                **usage_signs(usage),
-            },
+            signs={**({} if sink is None else sink.signs), **pool.signs, **tasks, **usage_signs(usage)},
+            silent=silent,
         )
 
 
@@ -189,70 +194,36 @@ def usage_signs(usage: Usage) -> dict[str, float]:
     return signs
 
 
-class BackgroundProbe(Generic[Read]):
+class BackgroundProbe:
     """Reads a source repeatedly in a thread. A call returns the last reading or its error, ServiceTimeout if old."""
 
-    def __init__(self, name: str, read: Callable[[], Read], interval_seconds: float) -> None:
-        self._read = read
+    def __init__(self, name: str, read: Callable[[], Any], interval_seconds: float) -> None:
         self._name = name
+        self._read = read
         self._interval_seconds = interval_seconds
-        self._stopping = threading.Event()
-        self._last: tuple[float, Read | Exception] | None = None
-        self._thread = threading.Thread(target=self._run, name=f"probe of {name}", daemon=True)
+        self._last: tuple[float, Any] | None = None
+        self._asked = threading.Event()
+        self.answered = 0.0
+        """Monotonic time of the last answer."""
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self._run, name=f"probe of {name}", daemon=True)
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.ident is not None:
-            self._thread.join(ENDING_SECONDS)
-
-    def __call__(self) -> Read:
-        last = self._last
-        if last is None or time.monotonic() - last[0] > STALE_SECONDS + self._interval_seconds:
-            raise ServiceTimeout(f"{self._name}: no answer for {STALE_SECONDS + self._interval_seconds:g} s")
-        found = last[1]
-        if isinstance(found, Exception):
-            raise found
-        return found
+    def __call__(self) -> Any:
+        self._asked.wait(STALE_SECONDS)
+        last, longest = self._last, STALE_SECONDS + self._interval_seconds
+        if last is None or time.monotonic() - last[0] > longest:
+            raise ServiceTimeout(f"{self._name}: no answer for {longest:g} s")
+        if isinstance(last[1], Exception):
+            raise last[1]
+        return last[1]
 
     def _run(self) -> None:
-        while not self._stopping.is_set():
-            found: Read | Exception
+        while not self.stopping.is_set():
             try:
                 found = self._read()
+                self.answered = time.monotonic()
             except Exception as error:  # noqa: BLE001 - raised again in the thread that asks
                 found = error
             self._last = time.monotonic(), found
-            self._stopping.wait(self._interval_seconds)
-
-
-class BackgroundSampler(Sampler):
-    """A sampler that continues while services do not answer."""
-
-    def __init__(
-        self, sources: Sources, interval_seconds: float, slow_seconds: float, close: Callable[[], None]
-    ) -> None:
-        """Sink and topic are read every `interval_seconds`, the other sources every `slow_seconds`."""
-        intervals = {"sink": interval_seconds, "in_topic": interval_seconds}
-        self._probes: dict[str, BackgroundProbe[Any]] = {
-            each.name: BackgroundProbe(each.name, getattr(sources, each.name), intervals.get(each.name, slow_seconds))
-            for each in fields(Sources)
-        }
-        self._close = close
-        super().__init__(Sources(**self._probes), interval_seconds)
-
-    def start(self) -> int:
-        for each in self._probes.values():
-            each.start()
-        return super().start()
-
-    def stop(self) -> None:
-        super().stop()
-        stopped = [threading.Thread(target=each.stop, daemon=True) for each in self._probes.values()]
-        for thread in stopped:
-            thread.start()
-        for thread in stopped:
-            thread.join()
-        self._close()
+            self._asked.set()
+            self.stopping.wait(self._interval_seconds)

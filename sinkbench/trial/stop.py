@@ -1,9 +1,10 @@
-"""Decides when a drain is over, and what the death of a service means. Pure."""
+"""Decides from its samples when a run is over, when a user would act, and what the death of a service means. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +24,14 @@ FAILED_SECONDS = 3.0
 # A rate above this multiple of the previous one still rises. If compilers are visible they show whether a JVM is warm,
 # and the limit is wider: on a shared machine the rate would seldom be so level.
 STILL_RISING, STILL_RISING_IF_SEEN = 1.05, 1.15
+# After this many restarts a pipeline does not recover.
+MOST_DEEDS = 3
+# A service that died of another cause than a fault is given this time before the trial fails.
+DEAD_SECONDS = 5.0
+# Kafka keeps the partitions of a dead consumer for 45 s.
+SESSION_SECONDS = 45.0
+# Offsets may be committed before records reach the sink, as with a batch that is not full.
+QUIET_SECONDS = 5.0
 # With -XX:+ExitOnOutOfMemoryError, which connect/run and Elasticsearch set. A worker that cannot start has the
 # same exit code, but one that ran tasks did start.
 EXIT_CODE = 3
@@ -59,7 +68,7 @@ class Timeouts:
 
 @dataclass(frozen=True)
 class End:
-    """The drain is over. `reason`: why its figures must not be used; `dead`: services that died."""
+    """The run is over. `reason`: why its figures must not be used; `dead`: services that died."""
 
     reason: Reason | None = None
     dead: tuple[str, ...] = ()
@@ -68,6 +77,18 @@ class End:
 class Watch(Protocol):
     def see(self, sample: Sample) -> End | None:
         """Returns End if this sample ends the run, else None."""
+
+
+class _Living:
+    """The services that were seen alive; one without CPU readings cannot be seen."""
+
+    def __init__(self) -> None:
+        self._alive: set[str] = set()
+
+    def dead(self, sample: Sample) -> tuple[str, ...]:
+        dead = tuple(sorted(name for name in self._alive if sample.cpu_seconds.get(name, 0.0) is None))
+        self._alive |= {name for name, used in sample.cpu_seconds.items() if used is not None}
+        return dead
 
 
 class DrainWatch:
@@ -81,18 +102,16 @@ class DrainWatch:
         self._failed_seconds: float | None = None
         self._has_failed = False
         self._blind = 0
-        self._alive: set[str] = set()
+        self._living = _Living()
         self._seen: list[Sample] = []
 
     def see(self, sample: Sample) -> End | None:
         now = sample.seconds
         self._moved_seconds = now if self._moved_seconds is None else self._moved_seconds
-        dead = tuple(sorted(name for name in self._alive if sample.cpu_seconds.get(name, 0.0) is None))
-        if dead:
+        if dead := self._living.dead(sample):
             return End(died(dead, sample.troubles), dead)
         if sample.troubles:
             return End(died(sorted(sample.troubles), sample.troubles))
-        self._alive |= {name for name, used in sample.cpu_seconds.items() if used is not None}
         self._blind = self._blind + 1 if sample.stored is None else 0
         if self._blind >= BLIND_SAMPLES:
             text = f"the sink could not be read {self._blind} times: {'; '.join(sample.problems)}"
@@ -101,7 +120,9 @@ class DrainWatch:
             self._stored = sample.stored
             self._moved_seconds = now
             self._first_seconds = now if self._first_seconds is None else self._first_seconds
-        ahead = self._runs_ahead(sample)
+        # Records may be stored twice, as another task repeats what a FAILED one wrote: only commits show the end.
+        self._has_failed |= bool(sample.tasks_failed)
+        ahead = self._has_failed and bool(sample.uncommitted)
         if self._stored >= self._records and not ahead:
             return End()
         if sample.in_topic is not None and self._stored >= sample.in_topic and not ahead:
@@ -120,13 +141,6 @@ class DrainWatch:
             text = f"not done after {self._timeouts.timeout_seconds:g} s, {so_far}"
             return end_with(ReasonCode.TIMED_OUT, text, **figures)
         return None
-
-    def _runs_ahead(self, sample: Sample) -> bool:
-        """Whether records may be stored twice, as another task repeats what a FAILED one wrote: only commits show the
-        end.
-        """
-        self._has_failed |= bool(sample.tasks_failed)
-        return self._has_failed and bool(sample.uncommitted)
 
     def _stay_failed(self, sample: Sample) -> bool:
         if sample.tasks_failed is not None and sample.tasks_failed != self._tasks:
@@ -151,6 +165,116 @@ class DrainWatch:
         return bool(end - middle <= rise * (middle - before)) and (compiling or 0.0) <= enough.most_compiling
 
 
+class Deed(StrEnum):
+    """A request to Connect for a pipeline that does not recover."""
+
+    RESTART_FAILED = "POST /connectors/{name}/restart?includeTasks=true&onlyFailed=true"
+    REDIRECT = "PUT /connectors/{name}/config, with the new primary's address in the place of the old one's"
+    RESTART = "POST /connectors/{name}/restart?includeTasks=true"
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a user waits: for FAILED tasks, and for the whole trial."""
+
+    failed_seconds: float
+    timeout_seconds: float
+
+    @property
+    def still_seconds(self) -> float:
+        """How long a RUNNING pipeline may stand still."""
+        return self.failed_seconds + SESSION_SECONDS
+
+
+class FaultWatch:
+    """Watches until all records are read, after a fault or after what interrupted a trial, which do not end it.
+
+    `ended` is when the fault was over. `bad` counts bad records in the topic: a connector with its own offsets may not
+    commit those at a partition's end.
+    """
+
+    def __init__(self, records: int, tasks: int, patience: Patience, ended: float | None = None) -> None:
+        self._records = records
+        self._tasks = tasks
+        self._patience = patience
+        self._seen: tuple[int | None, int | None] = (None, None)
+        self._moved_seconds = 0.0
+        self._failed_since: float | None = None
+        self._dead_since: float | None = None
+        self._dead: tuple[str, ...] = ()
+        self._living = _Living()
+        self._deeds = 0
+        self.ended = ended
+        self.bad = 0
+        self.recovered = False
+
+    @property
+    def uncommitted(self) -> int | None:
+        return self._seen[1]
+
+    def see(self, sample: Sample) -> End | None:
+        """Returns End if all was read and nothing more is stored, or if that does not happen."""
+        now, (stored, uncommitted) = sample.seconds, self._seen
+        seen = (
+            stored if sample.stored is None else sample.stored,
+            uncommitted if sample.uncommitted is None else sample.uncommitted,
+        )
+        if seen != self._seen:
+            self._seen, self._moved_seconds = seen, now
+        if sample.tasks_failed is not None:
+            self._failed_since = (self._failed_since or now) if sample.tasks_failed else None
+        dead = self._living.dead(sample)
+        if self.ended is None:
+            return self._end_if_late(now)
+        if sample.cpu_seconds:
+            self._dead_since = (self._dead_since or now) if dead else None
+            self._dead = dead
+        if self._dead_since is not None and now - max(self._dead_since, self.ended) >= DEAD_SECONDS:
+            text = f"{' and '.join(self._dead)} died after the fault"
+            return replace(end_with(ReasonCode.SERVICE_DIED, text), dead=self._dead)
+        if self._all_read(sample) and self._failed_since is None:
+            if now - max(self._moved_seconds, self.ended) >= QUIET_SECONDS:
+                self.recovered = True
+                return End()
+        elif self._deeds >= MOST_DEEDS and self._still(now) > self._hope(sample):
+            return End()
+        return self._end_if_late(now)
+
+    def deed(self, sample: Sample) -> Deed | None:
+        if self.ended is None or self._deeds >= MOST_DEEDS:
+            return None
+        failed_for = 0.0 if self._failed_since is None else sample.seconds - max(self._failed_since, self.ended)
+        if failed_for >= self._patience.failed_seconds:
+            self._deeds += 1
+            # The wait begins again.
+            self._failed_since = self._moved_seconds = sample.seconds
+            return Deed.RESTART_FAILED
+        still = self._still(sample.seconds) > self._patience.still_seconds
+        if self._all_read(sample) or not sample.uncommitted or not still:
+            return None
+        self._deeds += 1
+        self._moved_seconds = sample.seconds
+        return Deed.RESTART
+
+    def _all_read(self, sample: Sample) -> bool:
+        """Whether all records are read; only bad ones may be uncommitted."""
+        if sample.stored is None or sample.uncommitted is None or (sample.in_topic or 0) < self._records:
+            return False
+        return sample.uncommitted == 0 or (sample.uncommitted <= self.bad and sample.stored >= self._records)
+
+    def _hope(self, sample: Sample) -> float:
+        """How long progress is possible: a FAILED task stays FAILED, and its partitions have moved to the others."""
+        all_failed = sample.tasks_failed is not None and sample.tasks_failed >= self._tasks
+        return self._patience.failed_seconds if all_failed else self._patience.still_seconds
+
+    def _still(self, now: float) -> float:
+        return now - max(self._moved_seconds, self.ended or 0.0)
+
+    def _end_if_late(self, now: float) -> End | None:
+        # A pipeline that does not recover is a result.
+        return End() if now > self._patience.timeout_seconds else None
+
+
 def end_with(code: ReasonCode, text: str, **figures: float) -> End:
     return End(Reason(code=code, text=text, figures=figures))
 
@@ -163,21 +287,15 @@ def died(names: Sequence[str], troubles: Mapping[str, str]) -> Reason:
     return Reason(code=ReasonCode.SERVICE_DIED, text=text)
 
 
-def used_up_heaps(states: Iterable[ServiceState], dead: Collection[str]) -> list[str]:
-    """Returns the dead services whose JVM ran out of heap, in the order of `states`."""
-    return [
-        each.name
-        for each in states
-        if each.name in dead and each.exit_code == EXIT_CODE and service_of(each.name) in _HEAPS
-    ]
-
-
-def exhausted_in_words(names: Collection[str]) -> str:
-    """Returns that these services ran out of memory, and what to do. At least one name is needed."""
-    services = dict.fromkeys(map(service_of, names))
+def died_of_memory(states: Iterable[ServiceState], dead: Collection[str]) -> str | None:
+    """Returns which of the dead services' JVMs ran out of heap, and what to do; None if none did."""
+    used_up = [each.name for each in states if each.name in dead and each.exit_code == EXIT_CODE]
+    names = {name: service_of(name) for name in used_up if service_of(name) in _HEAPS}
+    if not names:
+        return None
     its, it = ("its Java heap was", "it") if len(names) == 1 else ("their Java heaps were", "them")
-    settings = " and ".join(_HEAPS[service] for service in services)
-    less = f", or {_HOLD_LESS}" if "connect" in services else ""
+    settings = " and ".join(dict.fromkeys(_HEAPS[service] for service in names.values()))
+    less = f", or {_HOLD_LESS}" if "connect" in names.values() else ""
     died = f"{' and '.join(names)} died, out of memory: {its} used up (exit code {EXIT_CODE})"
     return f"{died}; give {it} more ({settings}){less}"
 

@@ -14,13 +14,13 @@ from sinkbench.results import Bloat, Reason, TrialRecord
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import SinkBloat
 from sinkbench.trial.audit import audit, count, diverted, queue_of
+from sinkbench.trial.following import finish
 from sinkbench.trial.interference import exclude_existing, others_met, others_now, unattributed
 from sinkbench.trial.queries import ask_queries
-from sinkbench.trial.reasons import Notes, broken_reasons, check_audit, check_before, check_stopped
+from sinkbench.trial.reasons import Notes, broken_reasons, check_audit, check_stopped
 from sinkbench.trial.record import record
 from sinkbench.trial.replication import durability_of, replication_after, replication_before
 from sinkbench.trial.resources import Resources
-from sinkbench.trial.rest import finish
 from sinkbench.trial.target import reset_sink
 from sinkbench.trial.values import After, Audited, Before, Measured, Stopped, policy_of
 from sinkbench.trial.workload import Around, Workload
@@ -43,15 +43,12 @@ def run_trial(own: Resources, workload: Workload, block: int, recover: Callable[
         found = replace(found, target=reset_sink(own))
         with workload.around(own) as around:
             found = replace(found, loaded=workload.load(own))
-            found = replace(found, before=read_before(own))
-            found = replace(found, before=check_replication(own, found.before, notes))
+            found = replace(found, before=read_before(own, notes))
             timeline = workload.run(own, around, found.loaded)
             found = replace(found, timeline=timeline, loaded=timeline.loaded or found.loaded)
             raise_if_ended_early(found, notes)
-            found = replace(found, stopped=look_before_stop(own, found))
             found = replace(found, stopped=stop(own, found))
             check_stopped(found, notes)
-            found = replace(found, audited=look_after_stop(own, found, notes))
             found = replace(found, audited=audited(own, found, notes))
             check_audit(found, notes)
             found = replace(found, after=read_after(own, workload, around, found, notes))
@@ -78,7 +75,8 @@ def measured(own: Resources) -> Measured:
     )
 
 
-def read_before(own: Resources) -> Before:
+def read_before(own: Resources, notes: Notes) -> Before:
+    """Reads what later readings are compared with. Raises TrialFailed if replication is not as required."""
     found = Before(
         writes=own.sink.writes(own.names.target),
         connection_limit=own.sink.connection_limit(),
@@ -88,14 +86,11 @@ def read_before(own: Resources) -> Before:
         others=others_now(own),
     )
     exclude_existing(own)
-    return found
-
-
-def check_replication(own: Resources, before: Before, notes: Notes) -> Before:
-    """Returns `before` with the state of replication. Raises TrialFailed if a requirement is not met."""
     replication = replication_before(own)
-    check_before(replication, notes)
-    return replace(before, replication=replication, durability=durability_of(own, replication))
+    if broken := replication.broken:
+        notes.reasons += broken_reasons(broken[:-1])
+        raise TrialFailed(broken[-1].text, broken[-1].code, **broken[-1].figures)
+    return replace(found, replication=replication, durability=durability_of(own, replication))
 
 
 def raise_if_ended_early(found: Measured, notes: Notes) -> None:
@@ -105,35 +100,28 @@ def raise_if_ended_early(found: Measured, notes: Notes) -> None:
         raise found.timeline.failed
 
 
-def look_before_stop(own: Resources, found: Measured) -> Stopped:
+def stop(own: Resources, found: Measured) -> Stopped:
+    """Stops the connector, and reads its committed offsets when its group is empty."""
     own.observer.phase("stopping the connector")
     metrics = own.cluster.metrics.last(own.names.connector, own.records) if found.policy.counters_go_on else {}
-    return Stopped(task_metrics=metrics, others=others_met(own, found.before))
-
-
-def stop(own: Resources, found: Measured) -> Stopped:
-    """Stops the connector and reads its committed offsets when its group is empty."""
+    others, last = others_met(own, found.before), found.timeline.last
     own.stop_connector()
-    last = found.timeline.last
-    return replace(
-        found.stopped,
+    return Stopped(
+        task_metrics=metrics,
+        others=others,
         consumed=own.consumed(),
         refusal=None if last is None or last.cause() is None else own.cluster.refusal(own.cell, own.config),
         unattributed=unattributed(own, found.samples),
     )
 
 
-def look_after_stop(own: Resources, found: Measured, notes: Notes) -> Audited:
-    """Checks replication at the end; after a fault, a violation is not a reason."""
+def audited(own: Resources, found: Measured, notes: Notes) -> Audited:
+    """Checks replication and audits the sink. Records that were written elsewhere are the first reason."""
     replication = replication_after(own, found.before.replication)
+    # After a fault, a violation is a result.
     if found.policy.judges_pipeline:
         notes.first(*broken_reasons(replication.broken))
-    return Audited(replication=replication)
-
-
-def audited(own: Resources, found: Measured, notes: Notes) -> Audited:
-    """Audits the sink. Records that were written elsewhere are the first reason, from which others may follow."""
-    made = audit(own, found)
+    made = audit(own, replace(found, audited=Audited(replication=replication)))
     if made.diverted:
         notes.first(Reason(code=ReasonCode.DIVERTED, text=made.diverted))
     return made
@@ -141,15 +129,17 @@ def audited(own: Resources, found: Measured, notes: Notes) -> Audited:
 
 def read_after(own: Resources, workload: Workload, around: Around, found: Measured, notes: Notes) -> After:
     """Reads what follows the audit. Only an error of the workload's own readings counts."""
-    per_write = _records_per_write(own, found, notes)
+    per_write, made = _records_per_write(own, found, notes), found.audited.audit
     after = replace(workload.read(own, around, found), records_per_write=per_write)
     with suppress(ServiceError, OSError):
         # Also without an audit: deadlocks may have ended the trial.
         after = replace(after, bloat=_bloat_since(found.before.bloat, _bloat(own)))
     with suppress(ServiceError, OSError):
-        after = replace(after, disk_bytes_per_record=_disk_bytes_per_record(own, found))
+        before, size = found.target.disk_bytes, own.sink.disk_bytes(own.names.target)
+        if made is not None and made.stored and before is not None and size is not None:
+            after = replace(after, disk_bytes_per_record=round(max(size - before, 0) / made.stored, 1))
     # The right answers are known only if the sink stores every record once.
-    if found.audited.audit is not None and found.audited.audit.clean and not notes.reasons:
+    if made is not None and made.clean and not notes.reasons:
         own.observer.phase("asking the queries")
         after = replace(after, queries=ask_queries(own))
     return after
@@ -183,11 +173,11 @@ def audit_the_rest(own: Resources, found: Measured, recover: Callable[[], object
 
 
 def _records_per_write(own: Resources, found: Measured, notes: Notes) -> float | None:
-    before, audit = found.before.writes, found.audited.audit
-    if before is None or audit is None or notes.reasons or not found.policy.counters_go_on:
+    before, made = found.before.writes, found.audited.audit
+    if before is None or made is None or notes.reasons or not found.policy.counters_go_on:
         return None
     written = (own.sink.writes(own.names.target) or 0) - before
-    return round(audit.accounted / written, 2) if written else None
+    return round(made.accounted / written, 2) if written else None
 
 
 def _bloat(own: Resources) -> SinkBloat | None:
@@ -200,23 +190,15 @@ def _bloat_since(before: SinkBloat | None, after: SinkBloat | None) -> Bloat | N
     """Returns the bloat from this trial; None if not known."""
     if before is None or after is None:
         return None
-
-    def more(one: int | None, other: int | None) -> int | None:
-        # The counters of a restarted service begin at 0.
-        return None if one is None or other is None else max(other - one, 0)
-
+    # The counters of a restarted service begin at 0.
+    deadlocks, rollbacks = (
+        None if had is None or has is None else max(has - had, 0)
+        for had, has in ((before.deadlocks, after.deadlocks), (before.rollbacks, after.rollbacks))
+    )
     return Bloat(
         dead_rows=after.dead_rows,
-        deadlocks=more(before.deadlocks, after.deadlocks),
-        rollbacks=more(before.rollbacks, after.rollbacks),
+        deadlocks=deadlocks,
+        rollbacks=rollbacks,
         bytes_before=before.bytes,
         bytes_after=after.bytes,
     )
-
-
-def _disk_bytes_per_record(own: Resources, found: Measured) -> float | None:
-    before, audit = found.target.disk_bytes, found.audited.audit
-    if audit is None or not audit.stored:
-        return None
-    size = own.sink.disk_bytes(own.names.target)
-    return None if size is None or before is None else round(max(size - before, 0) / audit.stored, 1)

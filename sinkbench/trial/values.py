@@ -1,4 +1,4 @@
-"""Immutable results of the steps of a trial, which the next steps read."""
+"""Immutable results of the steps of a trial, which the next steps read; None is not known."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sinkbench.results import Act, Asked, Audit, Bloat, Durability, Reason
 from sinkbench.services.connect import ConnectorStatus
 from sinkbench.sinks import Arrivals, SinkBloat, SinkPooling
 from sinkbench.trial.others import Others
-from sinkbench.trial.readprocess import Told
+from sinkbench.trial.reads import Told
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Before:
-    """Readings before the connector starts; None if not known."""
+    """Readings before the connector starts."""
 
     queue: Queue = Queue()
     writes: int | None = None
@@ -113,13 +113,8 @@ class Rescaled:
 
 @dataclass(frozen=True)
 class Faulted:
-    """The fault of a trial, on the samples' clock.
-
-    Attributes:
-        too_late: whether everything was stored before the fault.
-        recovered: whether in the end all records were read and no task was FAILED.
-        acts: requests to a pipeline that did not recover by itself.
-    """
+    """The fault of a trial, on the samples' clock. `too_late`: everything was stored before. `recovered`: in the end
+    all records were read and no task was FAILED. `acts` are requests to a pipeline that did not recover by itself."""
 
     target: str = ""
     began: float | None = None
@@ -163,20 +158,11 @@ class Timeline:
     def out_of_memory(self) -> bool:
         return self.last is not None and self.last.out_of_memory > 0
 
-    @property
-    def poisoned(self) -> int:
-        return 0 if self.faulted is None else self.faulted.poisoned
-
 
 @dataclass(frozen=True)
 class Stopped:
-    """Readings around the stop of the connector; None if not known.
-
-    Attributes:
-        task_metrics: last metrics of the tasks before the stop.
-        unattributed: connections opened during the run that remain without the connector.
-        refusal: why a connection like the connector's fails.
-    """
+    """Readings around the stop of the connector. `task_metrics` are the last ones before it, `unattributed` counts
+    connections that were opened during the run and remain, and `refusal` is why one like the connector's fails."""
 
     task_metrics: Mapping[str, float] = field(default_factory=dict)
     others: Sequence[str] = ()
@@ -210,7 +196,7 @@ class Audited:
 
 @dataclass(frozen=True)
 class After:
-    """Readings after the audit; None if not known. `notes` say what could not be read, and why."""
+    """Readings after the audit. `notes` say what could not be read, and why."""
 
     records_per_write: float | None = None
     stamped_records_per_second: float | None = None
@@ -244,6 +230,10 @@ class Measured:
     @property
     def samples(self) -> Sequence[Sample]:
         return self.timeline.samples
+
+    @property
+    def faulted(self) -> Faulted:
+        return self.timeline.faulted or Faulted()
 
     @property
     def read_all(self) -> bool:

@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol, TypedDict
+from typing import Any
 
-from sinkbench.results import Bottleneck, Lag, LatencyMs, Reads, Reason, Recovery, Rescale
+from sinkbench.results import Reason
 from sinkbench.sinks import ArrivalWatch, FullDisk
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import After, Loaded, Measured, Timeline
 from sinkbench.trial.workloads.network import Network
 
-
-class Figures(TypedDict, total=False):
-    """What a workload measures: fields of TrialRecord. `reasons` are added to the trial's."""
-
-    bottleneck: Bottleneck | None
-    lag: Lag | None
-    latency_ms: LatencyMs | None
-    notes: list[str]
-    offered_records_per_second: float | None
-    pilot: bool
-    reads: Reads | None
-    read_ahead_records: int | None
-    reasons: list[Reason]
-    records_per_second: float | None
-    recovery: Recovery | None
-    rescale: Rescale | None
-    searchable_ms: LatencyMs | None
-    sent_share: float | None
-    stalled_seconds: float | None
-    stamped_records_per_second: float | None
-    steady: bool | None
-    warm: bool | None
-    warm_up_seconds: float | None
-    window_seconds: float | None
+Figures = Mapping[str, Any]
+"""What a workload measures: fields of TrialRecord by name. Its `reasons` and `notes` are added to the trial's."""
 
 
 @dataclass(frozen=True)
@@ -51,20 +31,25 @@ class Around:
     disk: FullDisk | None = None
 
 
-class Workload(Protocol):
+class Workload(ABC):
     """One kind of trial. Its methods are called in this order, each with the results of the steps before."""
 
     def around(self, own: Resources) -> AbstractContextManager[Around]:
         """Returns the context from before the load until after the audit. May raise TrialFailed or ServiceError."""
+        return nullcontext(Around())
 
+    @abstractmethod
     def load(self, own: Resources) -> Loaded | None:
         """Loads the topic; None if records come later. May raise TrialFailed or ServiceError."""
 
+    @abstractmethod
     def run(self, own: Resources, around: Around, loaded: Loaded | None) -> Timeline:
         """Runs the connector. An error that ends the run early is in the result."""
 
     def read(self, own: Resources, around: Around, found: Measured) -> After:
         """Reads after the audit what only this workload needs. May raise ServiceError."""
+        return After()
 
+    @abstractmethod
     def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
         """Returns the figures of the trial, given the reasons so far."""

@@ -24,7 +24,7 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Sink
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.stack.local import LocalStack
-from sinkbench.trial import contents
+from sinkbench.trial import audit
 from tests.e2e.onetrial import one_trial
 from tests.support.respelled import respelled
 
@@ -123,20 +123,20 @@ def test_one_changed_record_is_found_and_another_spelling_is_no_change(
     def found() -> Content:
         sink.settle(TARGET)
         few = documents_of(sent[:64], RUN)
-        content = contents.content_of(sink, names, few, NOAA + OWN, 512)
+        content = audit.content_of(sink, names, few, NOAA + OWN, 512)
         assert content is not None
         return content
 
-    monkeypatch.setattr(contents, "CHECK_SECONDS", 60.0)
+    monkeypatch.setattr(audit, "CHECK_SECONDS", 60.0)
     assert found() == Content(compared=NOAA + OWN, checked=NOAA + OWN)
     hand.change(12_345, "q", "v")
     assert found() == Content(compared=NOAA + OWN, altered=1, checked=NOAA + OWN, altered_ranges="12345")
     hand.change(12_345, "q", "p")
     assert found().altered == 0
     # Time is up: what was not read is not called right, and the sink can be asked on.
-    monkeypatch.setattr(contents, "CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(audit, "CHECK_SECONDS", 0.0)
     short = found()
-    assert (short.altered, short.checked, short.unchecked) == (0, contents.AT_ONCE, "it took longer than 0 s")
+    assert (short.altered, short.checked, short.unchecked) == (0, audit.AT_ONCE, "it took longer than 0 s")
     some = [each["bench"]["seq"] for chunk in sink.capabilities.documents.all(TARGET, RUN, 7, 500) for each in chunk]
     assert len(set(some)) == len(some) == pytest.approx((NOAA + OWN) / 7, rel=0.15)
     assert sink.count(TARGET) == NOAA + OWN

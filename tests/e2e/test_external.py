@@ -79,7 +79,7 @@ def ca() -> trustme.CA:
 
 @pytest.fixture(scope="module")
 def role(stack: LocalStack) -> Iterator[None]:
-    """A user of PostgreSQL with the rights that docs/external.md asks for, and no more."""
+    """A user of PostgreSQL with the rights that docs/where.md asks for, and no more."""
     with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as connection:
         connection.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{SQL_PASSWORD}'")
         connection.execute(f"GRANT CREATE ON DATABASE sinkbench TO {ROLE}")

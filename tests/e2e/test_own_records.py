@@ -27,7 +27,7 @@ from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Destination, open_writer
-from sinkbench.sinks.elasticsearch.propose import propose_index
+from sinkbench.sinks.elasticsearch.index import propose_index
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.sinks.postgres.propose import propose_table
 from sinkbench.sinks.postgres.sink import PostgresSink

@@ -5,10 +5,10 @@ from typing import Any
 from sinkbench.doctor.diagnosis import Diagnosis, Found, diagnose
 from sinkbench.doctor.facts import Connector, Facts, Machine
 from sinkbench.doctor.rules import RULES
-from sinkbench.sinks import Database, DataNode, Pooler, SearchCluster, SinkState, Target
 from sinkbench.sinks.jdbcurl import jdbc_url
+from sinkbench.sinks.values import Database, DataNode, Pooler, SearchCluster, SinkPooling, SinkState
 
-__all__ = ["cluster", "database", "diagnosis", "facts", "found", "index", "jdbc", "pooler", "search"]
+__all__ = ["cluster", "database", "diagnosis", "facts", "found", "jdbc", "pooler", "search"]
 
 GIGABYTE = 10**9
 URL = "jdbc:postgresql://127.0.0.1:15432/bench"
@@ -16,7 +16,7 @@ URL = "jdbc:postgresql://127.0.0.1:15432/bench"
 
 def found(seen: Facts, code: str) -> list[Found]:
     """What the rule of that code finds."""
-    return [each.found for each in diagnosis(seen).findings if each.code == code]
+    return [each for each in diagnosis(seen).findings if each.code == code]
 
 
 def diagnosis(seen: Facts) -> Diagnosis:
@@ -26,37 +26,19 @@ def diagnosis(seen: Facts) -> Diagnosis:
 
 def database(**given: Any) -> Database:
     """One that takes 100 connections, of which 3 are reserved and none is used."""
-    return Database(**{**{"most_connections": 100, "reserved": 3, "used": 0, "by_jdbc": 0, "waited_for": 0}, **given})
+    return Database(**{**{"most_connections": 100, "reserved": 3, "used": 0, "by_jdbc": 0}, **given})
 
 
 def pooler(**given: Any) -> Pooler:
     """One in transaction mode, with a pool of 10."""
-    return Pooler(
-        **{
-            **{"address": "127.0.0.1:16432", "mode": "transaction", "pool": 10, "most_clients": 2_000, "clients": 0},
-            **{"servers": 0, "prepared": False},
-            **given,
-        }
-    )
+    usual = {"address": "127.0.0.1:16432", "settings": SinkPooling("transaction", 10, 0)}
+    return Pooler(**{**usual, "most_clients": 2_000, "clients": 0, **given})
 
 
-def cluster(
-    nodes: int = 1,
-    watermarks: dict[str, str] | None = None,
-    address: str = "http://127.0.0.1:19200",
-    told: dict[str, Any] | None = None,
-    **of_a_node: Any,
-) -> SearchCluster:
-    """One with so many data nodes, alike, whose disks are half full."""
-    usual = {"disk_bytes": 100 * GIGABYTE, "free_bytes": 50 * GIGABYTE}
-    of_all = [DataNode(**{"name": f"node-{number}", **usual, **of_a_node}) for number in range(1, nodes + 1)]
-    stages = {"low": "85%", "high": "90%", "flood": "95%"} if watermarks is None else watermarks
-    return SearchCluster(address, tuple(of_all), stages, **{"status": "green", **(told or {})})
-
-
-def index(**given: Any) -> Target:
-    """An index of three shards without copies."""
-    return Target(**{"name": "tides", "index": "tides_1", "shards": 3, "replicas": 0, **given})
+def cluster(**of_the_node: Any) -> SearchCluster:
+    """One with a data node whose disk is half full."""
+    usual = {"name": "node-1", "disk_bytes": 100 * GIGABYTE, "free_bytes": 50 * GIGABYTE}
+    return SearchCluster((DataNode(**{**usual, **of_the_node}),), {"low": "85%", "high": "90%", "flood": "95%"})
 
 
 def jdbc(name: str = "jdbc", tasks: int = 3, url: str = URL, **given: Any) -> Connector:
@@ -69,7 +51,7 @@ def jdbc(name: str = "jdbc", tasks: int = 3, url: str = URL, **given: Any) -> Co
         "connection.pool.max_size": "1",
         **given.pop("config", {}),
     }
-    usual = {"sink": "postgres", "pooled": False, "read_only": False, "url": jdbc_url(config)}
+    usual = {"sink": "postgres", "pooled": False, "url": jdbc_url(config)}
     if not given.get("planned"):
         usual["placement"] = {f"connect-{n + 1}": len(range(n, tasks, 3)) for n in range(3)}
     return Connector(**{"name": name, "label": name, "config": config, "tasks": tasks, **usual, **given})
@@ -85,7 +67,7 @@ def search(name: str = "bulk", tasks: int = 3, **given: Any) -> Connector:
         "camel.aggregation.size": "500",
         **given.pop("config", {}),
     }
-    usual: dict[str, Any] = {"sink": "elasticsearch", "target": index()}
+    usual: dict[str, Any] = {"sink": "elasticsearch"}
     if not given.get("planned"):
         usual["placement"] = {f"connect-{n + 1}": len(range(n, tasks, 3)) for n in range(3)}
     return Connector(**{"name": name, "label": name, "config": config, "tasks": tasks, **usual, **given})
@@ -94,7 +76,7 @@ def search(name: str = "bulk", tasks: int = 3, **given: Any) -> Connector:
 def facts(**given: Any) -> Facts:
     """A stack of three workers on which nothing runs and nothing is the matter."""
     sinks = {
-        "elasticsearch": SinkState(cluster=cluster(), target=index()),
+        "elasticsearch": SinkState(cluster=cluster()),
         "postgres": SinkState(database=database(), pooler=pooler()),
     }
     machine = Machine(available_bytes=10 * GIGABYTE, free_bytes=50 * GIGABYTE, least_free_bytes=4 * GIGABYTE)

@@ -216,7 +216,8 @@ class FakeSampler:
         goes_on = self.samples or cluster.revived
         before = cluster.stored if goes_on else 0
         rate = cluster.rate_after if cluster.revived else cluster.rate
-        if cluster.stuck or (cluster.frozen is not None and cluster.frozen[0] <= seconds < cluster.frozen[1]):
+        stands = cluster.frozen is not None and cluster.frozen[0] <= seconds < cluster.frozen[1]
+        if cluster.stuck or stands:
             rate = 0.0
         cluster.stored = min(before + round(rate * INTERVAL_SECONDS), there) if goes_on else 0
         cluster.written += cluster.stored - before
@@ -238,6 +239,7 @@ class FakeSampler:
                     "postgres_memory_bytes": 1e8 + seconds,
                 },
                 in_topic=there,
+                silent={cluster.mute: cluster.frozen[0]} if stands and cluster.mute else {},
             )
         )
         return self.samples[seen:]
@@ -256,9 +258,9 @@ class FakeCluster:
     """Stands for `Cluster`, as far as a trial and a race use it.
 
     The sink stores `rate` records a second, `rate_after` once it was `revived`, none while it is `stuck` or `frozen`
-    (from when to when, in seconds). The `mortal` service dies after `dies` seconds, with `exit_code`; those that are
-    `dead` do not run. `helds`, `bloats` and `meets` are what is found at each look, in turn. `breaks` is called with
-    what is done to a service or the connector, as `kill postgres`, to say what follows from it. `there` is what was
+    (from when to when, in seconds), when `mute` answers no probe. The `mortal` service dies after `dies` seconds, with
+    `exit_code`; those that are `dead` do not run. `helds`, `bloats` and `meets` are what is found at each look, in
+    turn. `breaks` is called with what is done to a service or the connector, as `kill postgres`. `there` is what was
     created and not removed; `calls` are the steps that leave something behind, `configs` those of started connectors.
     """
 
@@ -271,6 +273,7 @@ class FakeCluster:
     mortal: str = "kafka"
     exit_code: int | None = None
     frozen: tuple[float, float] | None = None
+    mute: str = ""
     stuck: bool = False
     revived: bool = False
     rate_after: float = 1_000.0
@@ -509,11 +512,8 @@ class FakeCluster:
         self.calls.append("stop")
         self.there.discard(f"connector {name}")
 
-    def sampler(self, sources: Sources, interval_seconds: float) -> Any:
-        return FakeSampler(self, sources)
-
-    def background_sampler(self, sources: Sources, interval_seconds: float, slow_seconds: float, close: Any) -> Any:
-        return SlowSampler(self, sources)
+    def sampler(self, sources: Sources, interval_seconds: float, background: Mapping[str, float], *close: Any) -> Any:
+        return (SlowSampler if "sink" in background else FakeSampler)(self, sources)
 
     def in_topic(self, topic: str) -> int:
         self.looks += 1

@@ -9,10 +9,9 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 
-__all__ = ["http_parrot", "kerberos_server", "postgres_parrot"]
+__all__ = ["http_parrot", "postgres_parrot"]
 
 ASKS_FOR_PASSWORD = b"R" + struct.pack("!ii", 8, 3)
-ASKS_FOR_TICKET = b"R" + struct.pack("!ii", 8, 7)
 WANTS_TLS = struct.pack("!ii", 8, 80877103)
 WANTS_GSS = struct.pack("!ii", 8, 80877104)
 
@@ -51,18 +50,6 @@ class _Postgres(socketserver.BaseRequestHandler):
         connection.sendall(b"E" + struct.pack("!i", len(fields) + 4) + fields)
 
 
-class _Kerberos(socketserver.BaseRequestHandler):
-    def handle(self) -> None:
-        connection: socket.socket = self.request
-        while (first := connection.recv(8, socket.MSG_PEEK)) == WANTS_TLS:
-            connection.recv(8)
-            connection.sendall(b"N")
-        if first == WANTS_GSS or not connection.recv(1 << 14):
-            return
-        connection.sendall(ASKS_FOR_TICKET)
-        connection.recv(1 << 14)
-
-
 class _Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     daemon_threads = True
@@ -89,8 +76,3 @@ def http_parrot() -> contextlib.AbstractContextManager[int]:
 def postgres_parrot() -> contextlib.AbstractContextManager[int]:
     """The port of a PostgreSQL that refuses everybody, and repeats the password."""
     return _served(_Postgres)
-
-
-def kerberos_server() -> contextlib.AbstractContextManager[int]:
-    """The port of a PostgreSQL that asks everybody for a ticket, and hangs up on who offers GSS encryption first."""
-    return _served(_Kerberos)

@@ -1,7 +1,6 @@
 """The documents: their links lead somewhere, and what they say of figures is what the tables and the report show."""
 
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -133,8 +132,7 @@ def test_every_figure_of_an_export_leads_to_its_heading() -> None:
 
 
 def test_every_dependency_says_what_it_is_for() -> None:
-    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
-    wanted = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
-    said = (CHECKOUT / "docs" / "dependencies.md").read_text(encoding="utf-8")
-    names = [re.split(r"[\[<>=]", each)[0] for each in wanted]
-    assert [name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", said)] == []
+    lines = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8").partition("[project.scripts]")[0].splitlines()
+    listed = [line for line in lines if line.startswith('    "')]
+    assert len(listed) > 30
+    assert [line for line in listed if not re.search(r'",  # \w', line)] == []

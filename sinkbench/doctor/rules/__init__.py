@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 from sinkbench.doctor.diagnosis import Rule
-from sinkbench.doctor.rules import connections, delivery, machine, nodes, records, tasks
+from sinkbench.doctor.rules import pipelines, services
 
 __all__ = ["RULES"]
 
-RULES: tuple[Rule, ...] = (
-    *tasks.RULES,
-    *records.RULES,
-    *connections.RULES,
-    *nodes.RULES,
-    *delivery.RULES,
-    *machine.RULES,
-)
+RULES: tuple[Rule, ...] = (*pipelines.RULES, *services.RULES)
 """All rules, in the order of docs/doctor.md."""

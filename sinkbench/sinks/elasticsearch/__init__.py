@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from sinkbench.sinks.elasticsearch.nodes import REJECTED
-from sinkbench.sinks.elasticsearch.propose import propose_index
-from sinkbench.sinks.elasticsearch.rules import RULES
+from sinkbench.sinks.elasticsearch.index import SETTABLE, propose_index
+from sinkbench.sinks.elasticsearch.nodes import REJECTED, RULES
 from sinkbench.sinks.elasticsearch.service import SERVICE
-from sinkbench.sinks.elasticsearch.settings import SETTABLE
 from sinkbench.sinks.elasticsearch.sink import open_elasticsearch
 from sinkbench.sinks.elasticsearch.state import CHECKUP
-from sinkbench.sinks.elasticsearch.writer import Bulk
+from sinkbench.sinks.elasticsearch.writing import Bulk
 from sinkbench.sinks.kind import GUARDED, SinkKind
 
 __all__ = ["KIND"]

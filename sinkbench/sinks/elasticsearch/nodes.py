@@ -1,20 +1,25 @@
-"""What Elasticsearch's nodes count: connections, load, and write requests."""
+"""What Elasticsearch's nodes count, the bottlenecks that show in it, and where the copies of shards are."""
 
 from __future__ import annotations
 
 import math
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from elasticsearch import ApiError, Elasticsearch, TransportError
 from sinkbench.analysis.memory import HEAP
+from sinkbench.analysis.replication import ReplicationState, ShardCopy, index_replication
 from sinkbench.analysis.samples import OTHER_CONNECTIONS
+from sinkbench.analysis.words import percent
+from sinkbench.bottleneck.evidence import Evidence
+from sinkbench.bottleneck.rules import Finding, Rule, may_be_sink
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.services.http import USER_AGENT
 from sinkbench.sinks.elasticsearch.client import NOT_SHOWN, highest_numbers, value_at
-from sinkbench.sinks.reading import SinkOthers, SinkReading
+from sinkbench.sinks.values import SinkOthers, SinkReading
 
 # Routes that store records: one document, or many.
 WRITE_ROUTES = ("_doc", "_create", "_bulk")
@@ -45,6 +50,13 @@ SIGNS: dict[str, tuple[float, tuple[str, ...]]] = {
     "es_pressure_limit_bytes": (1.0, ("indexing_pressure.memory.limit_in_bytes",)),
     HEAP_BYTES: (1.0, ("jvm.mem.heap_used_in_bytes",)),
 }
+REFRESHING = 0.3
+THROTTLED = 0.1
+PRESSED = 0.8
+COLUMNS = "shard,prirep,state,node,unassigned.reason"
+ALLOCATED = re.compile(r"index\.routing\.allocation\.(require|include|exclude)\.")
+# Roles of nodes that may store an index without a tier of its own.
+ROLES = {"data", "data_content"}
 
 
 @maps_exceptions(ApiError, TransportError)
@@ -139,3 +151,92 @@ class Nodes:
                 raise
             self._are_shown = False
             return None
+
+
+def write_queue(seen: Evidence) -> Finding | None:
+    """Elasticsearch rejects writes, queues more than there are tasks, or uses 80 % of its memory for unfinished writes.
+    A rejection alone is enough: the connector must retry, or loses the records.
+    """
+    rejected = seen.rises.get("es_write_rejected", 0.0) * seen.seconds
+    queue, tasks = seen.levels.get("es_write_queue", 0.0), max(seen.around.tasks, 1)
+    held, most = seen.levels.get("es_pressure_bytes"), seen.levels.get("es_pressure_limit_bytes")
+    pressed = held / most if held is not None and most else 0.0
+    if rejected < 0.5 and queue < tasks and pressed < PRESSED:
+        return None
+    text = f"{rejected:,.0f} writes rejected, {queue:.1f} queued, {percent(pressed)} of its memory for writes in use"
+    return Finding("elasticsearch", "write queue", text, 1.0)
+
+
+def merges_throttle(seen: Evidence) -> Finding | None:
+    """Elasticsearch throttles indexing 10 % of the time, since merges of segments do not keep up."""
+    share = seen.rises.get("es_indexing_throttled_seconds")
+    if share is None or share < THROTTLED:
+        return None
+    return Finding("elasticsearch", "merges", f"indexing held back for merges {percent(share)} of the time", share)
+
+
+def refreshes(seen: Evidence) -> Finding | None:
+    """A shard refreshes 30 % of the time or more: `refresh_interval` is too short."""
+    share = seen.rises.get("es_refresh_seconds")
+    if share is None or share < REFRESHING or not may_be_sink(seen):
+        return None
+    return Finding("elasticsearch", "refreshes", f"refreshing {percent(share)} of the time", min(share, 1.0))
+
+
+RULES: tuple[Rule, ...] = (write_queue, merges_throttle, refreshes)
+
+
+@maps_exceptions(ApiError, TransportError)
+class Replication:
+    """Checks an index's shards, by three requests."""
+
+    def __init__(self, client: Elasticsearch) -> None:
+        self._client = client
+
+    def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
+        try:
+            rows: Any = self._client.cat.shards(index=target, h=COLUMNS, format="json")
+            copies = copies_of(rows)
+        except ApiError as error:
+            if error.status_code not in NOT_SHOWN:
+                raise
+            why = "this user may not see them (it needs the right to monitor the index)"
+            return ReplicationState(unchecked=(f"whether the shards of the index are all there and spread: {why}",))
+        return index_replication(copies, _nodes(self._client, target))
+
+
+def _nodes(client: Elasticsearch, index: str) -> set[str] | None:
+    """The nodes that may store a shard of the index; None if unknown, or if its own settings exclude some."""
+    try:
+        found: Any = client.nodes.info(node_id="data:true", metric="os", filter_path="nodes.*.name,nodes.*.roles")
+        settings: Any = client.indices.get_settings(index=index, name="index.routing.*", flat_settings=True)
+    except ApiError as error:
+        if error.status_code not in NOT_SHOWN:
+            raise
+        return None
+    return nodes_of(found, settings.get(index, {}).get("settings", {}))
+
+
+def copies_of(rows: Iterable[Mapping[str, Any]]) -> list[ShardCopy]:
+    """The copies of shards in an answer of `_cat/shards`."""
+    return [
+        ShardCopy(
+            shard=int(row["shard"]),
+            primary=row["prirep"] == "p",
+            state=str(row["state"]),
+            # The node of a moving shard is `a -> 10.0.0.2 id b`.
+            node=str(row["node"]).partition(" ")[0] if row.get("node") else None,
+            why=str(row.get("unassigned.reason") or ""),
+        )
+        for row in rows
+    ]
+
+
+def nodes_of(answer: Mapping[str, Any], settings: Mapping[str, Any]) -> set[str] | None:
+    """Names of the nodes that may store an index without a tier, in an answer of `_nodes`; None if there are none, or
+    if the index's own flat settings restrict its shards to some.
+    """
+    if any(ALLOCATED.match(name) and value != "data_content" for name, value in settings.items()):
+        return None
+    nodes = answer.get("nodes", {}).values()
+    return {str(node["name"]) for node in nodes if "roles" not in node or ROLES & set(node["roles"])} or None

@@ -76,40 +76,23 @@ def about(endpoint: Endpoint) -> About:
     """What one node says about itself; empty if it does not show that."""
     with http_client(endpoint.access, TIMEOUT_SECONDS) as http, http_errors():
         answer = http.get(f"{endpoint.address}/_nodes/_local", params=ABOUT)
-        if answer.status_code != httpx.codes.OK:
-            return About()
-        if PRODUCT_HEADER not in answer.headers:
-            return other_product(_tree(http.get(f"{endpoint.address}/")))
-    return about_of(next(iter(_tree(answer).get("nodes", {}).values()), {}))
-
-
-def _tree(answer: httpx.Response) -> Mapping[str, Any]:
+    if answer.status_code != httpx.codes.OK:
+        return About()
     try:
-        found = answer.json()
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        node = next(iter(answer.json()["nodes"].values()))
+    except (ValueError, LookupError, TypeError):
+        node = {}
+    found = about_of(node)
+    if PRODUCT_HEADER in answer.headers:
+        return found
+    other = "it is OpenSearch, another product, or an Elasticsearch before 7.14"
+    return replace(found, other=f"its answers bear no {PRODUCT_HEADER}: {other}")
 
 
 def about_of(node: Mapping[str, Any]) -> About:
     """What a node says about itself in an answer of `_nodes`."""
     java = node.get("jvm", {})
     return About(node.get("version"), java.get("version"), java.get("input_arguments"))
-
-
-def other_product(main: Mapping[str, Any]) -> About:
-    """What a server is that answers without Elasticsearch's header, by its answer to `GET /`. OpenSearch names itself,
-    unless it is set to pass for Elasticsearch 7.10.2.
-    """
-    version = found if isinstance(found := main.get("version"), dict) else {}
-    number = str(version["number"]) if "number" in version else None
-    if version.get("distribution") == "opensearch":
-        return About(number, other=f"it is OpenSearch {number or '(of no number)'}, not Elasticsearch")
-    called = f", and calls itself {number}" if number else ""
-    return About(
-        number,
-        other=f"its answers bear no {PRODUCT_HEADER}{called}: it is OpenSearch, or an Elasticsearch before 7.14",
-    )
 
 
 def _endpoint(place: Place) -> Endpoint:

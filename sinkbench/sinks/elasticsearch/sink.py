@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from elasticsearch import ApiError, BadRequestError, Elasticsearch, NotFoundError, TransportError
+from elasticsearch import ApiError, BadRequestError, NotFoundError, TransportError
 from loadgen.reading import parse_json, read_text
 from sinkbench.errors import ReasonCode, StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
-from sinkbench.sinks.arrivals import ArrivalWatch
-from sinkbench.sinks.capabilities import Capabilities
-from sinkbench.sinks.elasticsearch.asked import Comparison, compare, flat_settings, spread
-from sinkbench.sinks.elasticsearch.asking import Queries
-from sinkbench.sinks.elasticsearch.audited import Changes, Documents, disk_bytes, sequences
 from sinkbench.sinks.elasticsearch.client import NOT_SHOWN, connect
-from sinkbench.sinks.elasticsearch.faults import DiskToFill, Refusing
-from sinkbench.sinks.elasticsearch.filling import Filling
-from sinkbench.sinks.elasticsearch.nodes import Nodes
-from sinkbench.sinks.elasticsearch.replication import Replication
-from sinkbench.sinks.elasticsearch.seqnos import SeqNoWatch
-from sinkbench.sinks.elasticsearch.settings import TRANSLOG, IndexSettings, settings_of
-from sinkbench.sinks.kind import Created
-from sinkbench.sinks.reading import SinkReading, SinkSettings
+from sinkbench.sinks.elasticsearch.documents import Stored, disk_bytes, sequences
+from sinkbench.sinks.elasticsearch.index import TRANSLOG, IndexSettings, compare, flat_settings, settings_of, spread
+from sinkbench.sinks.elasticsearch.nodes import Nodes, Replication
+from sinkbench.sinks.elasticsearch.times import Times
+from sinkbench.sinks.elasticsearch.writing import Writes
+from sinkbench.sinks.kind import Capabilities
+from sinkbench.sinks.values import Created, SinkReading, SinkSettings
 from sinkbench.stack import Endpoint, Endpoints
 
 # In the mappings of an index that sinkbench created; an index without it is left alone.
@@ -52,17 +46,18 @@ class ElasticsearchSink:
         self._settings = IndexSettings()
         self._nodes = Nodes(client, self._diverted)
         self._replication = Replication(client)
+        stored, writes = Stored(client, endpoint), Writes(client)
         self.capabilities = Capabilities(
             service_settings=self._settings,
-            times=_Times(client, endpoint),
+            times=Times(client, endpoint),
             others=self._nodes,
             replication=self._replication,
-            documents=Documents(client, endpoint),
-            queries=Queries(client),
-            changes=Changes(client),
-            filling=Filling(client),
-            refusing=Refusing(client),
-            disk_to_fill=DiskToFill(client),
+            documents=stored,
+            queries=stored,
+            changes=stored,
+            filling=writes,
+            refusing=writes,
+            disk_to_fill=writes,
         )
 
     def create(self, target: str, file: Path | None = None) -> Created:
@@ -82,17 +77,17 @@ class ElasticsearchSink:
         try:
             before = self._behind_alias()
             self._create_spread(target, body)
-            became = self._became(asked, target)
-            if became.lacking:
+            lacking, added = self._became(asked, target)
+            if lacking:
                 self._client.indices.delete(index=target)
-                raise TargetError(f"{cannot}: {'; '.join(became.lacking)}")
+                raise TargetError(f"{cannot}: {'; '.join(lacking)}")
             self._point_alias(target, before)
         except (ApiError, TransportError) as error:
             refused = isinstance(error, BadRequestError) and error.error != ALREADY_THERE
             raise (TargetError if refused else StackError)(f"{cannot}: {error}") from None
         notes = []
-        if became.added:
-            notes.append(f"Elasticsearch added to what {file.name} asks for: {', '.join(became.added)}")
+        if added:
+            notes.append(f"Elasticsearch added to what {file.name} asks for: {', '.join(added)}")
         if self.settings(target, {}).durability[TRANSLOG] == "async":
             notes.append(f"what Elasticsearch has stored may be gone after a crash: {TRANSLOG} is async")
         return Created(notes=tuple(notes))
@@ -106,7 +101,7 @@ class ElasticsearchSink:
                 return
             self._client.indices.delete(index=target)
 
-    def _became(self, asked: dict[str, Any], target: str) -> Comparison:
+    def _became(self, asked: dict[str, Any], target: str) -> tuple[list[str], list[str]]:
         """How the index differs from what was asked for, as far as the cluster shows it."""
         try:
             found: Any = self._client.indices.get(index=target, flat_settings=True, include_defaults=True)
@@ -114,7 +109,7 @@ class ElasticsearchSink:
         except ApiError as error:
             if error.status_code not in NOT_SHOWN:
                 raise
-            return Comparison([], [])
+            return [], []
 
     def _mappings(self, pattern: str) -> dict[str, dict[str, Any]]:
         """The mappings of each index that a name, an alias or a pattern stands for, by index."""
@@ -200,22 +195,6 @@ class ElasticsearchSink:
 
     def close(self) -> None:
         self._client.close()
-
-
-@maps_exceptions(ApiError, TransportError)
-class _Times:
-    def __init__(self, client: Elasticsearch, endpoint: Endpoint) -> None:
-        self._client = client
-        self._endpoint = endpoint
-
-    def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
-        settings: Any = self._client.indices.get_settings(index=target, flat_settings=True)
-        shards = int(settings[target]["settings"]["index.number_of_shards"])
-        return closing(SeqNoWatch(connect(self._endpoint), target, shards, interval_seconds))
-
-    def rate(self, target: str, records: int) -> float | None:
-        # Elasticsearch keeps no times itself.
-        return None
 
 
 def open_elasticsearch(endpoints: Endpoints, checkout: Path) -> ElasticsearchSink:

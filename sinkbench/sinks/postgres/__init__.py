@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from sinkbench.sinks.kind import SMALL_DISK, SinkKind
-from sinkbench.sinks.postgres.configuring import SETTABLE
+from sinkbench.sinks.postgres.clients import RULES
+from sinkbench.sinks.postgres.faults import REASONS
 from sinkbench.sinks.postgres.propose import propose_table
-from sinkbench.sinks.postgres.refusing import REASONS
-from sinkbench.sinks.postgres.rules import RULES
 from sinkbench.sinks.postgres.service import PGBOUNCER, POSTGRES
+from sinkbench.sinks.postgres.session import SETTABLE
 from sinkbench.sinks.postgres.sink import open_postgres
 from sinkbench.sinks.postgres.state import CHECKUP, refusal
-from sinkbench.sinks.postgres.writers import Copy, Insert
+from sinkbench.sinks.postgres.writing import Copy, Insert
 
 __all__ = ["KIND"]
 

@@ -12,7 +12,7 @@ from psycopg import sql
 from sinkbench.analysis.query import Answer, Query
 from sinkbench.analysis.sql import Dialect, answer_of, select
 from sinkbench.services.failures import maps_exceptions
-from sinkbench.sinks.capabilities import ASK_SECONDS
+from sinkbench.sinks.kind import ASK_SECONDS
 
 VIEW = "readings"
 """The view in a trial's schema that maps members to columns; its columns are named by the members' paths."""

@@ -1,4 +1,4 @@
-"""The clients of a database, and of the PgBouncer before it."""
+"""The clients of a database and of the PgBouncer before it, and the bottlenecks that they show."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from psycopg.rows import DictRow, dict_row
 
 from sinkbench.analysis.pooler import POOL_QUERIES, POOL_TRANSACTIONS, POOL_WAIT_SECONDS, POOL_WAITING, POOL_WORST_WAIT
 from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS
+from sinkbench.analysis.words import percent
+from sinkbench.bottleneck.evidence import Evidence
+from sinkbench.bottleneck.rules import Finding, Rule, may_be_sink, share_of_tasks
 from sinkbench.services.failures import maps_exceptions
-from sinkbench.sinks.postgres.configuring import pooling
-from sinkbench.sinks.postgres.session import APPLICATION, Connection
-from sinkbench.sinks.reading import SinkOthers, SinkPooling, SinkReading
+from sinkbench.sinks.postgres.session import APPLICATION, Connection, pooling
+from sinkbench.sinks.values import PoolReading, SinkOthers, SinkPooling, SinkReading
 
 # A connector's connections to PgBouncer close within this time after its tasks are gone: a put may still run.
 CLOSING_SECONDS = 15.0
@@ -56,6 +58,9 @@ WRITTEN = """
 """
 # Without this right a role does not see the kind and name of others' connections.
 SEES_BACKENDS = "SELECT pg_has_role('pg_read_all_stats', 'USAGE')"
+# Shares of the tasks' time from which on a wait limits.
+WAITING = 0.3
+CLIENT_WAITING = 0.5
 
 
 def open_console(address: str) -> psycopg.Connection[DictRow]:
@@ -69,6 +74,8 @@ class PgBouncer:
         self._console = console
         self._database = database
         self._stats_at = -math.inf
+        # Clients that do not count as the trial's, as by `clients`.
+        self.others: set[tuple[str, str]] = set()
 
     def _rows(self, what: str) -> list[dict[str, Any]]:
         return [row for row in self._console.execute(f"SHOW {what}".encode()) if row["database"] == self._database]
@@ -83,8 +90,7 @@ class PgBouncer:
     def servers(self) -> int:
         return len(self._rows("SERVERS"))
 
-    def connections(self) -> tuple[int, int, dict[str, float]]:
-        """The numbers of connections to clients and to this database, and how long clients wait."""
+    def connections(self) -> PoolReading:
         pools = self._rows("POOLS")
 
         def added(*columns: str) -> int:
@@ -92,7 +98,9 @@ class PgBouncer:
 
         waits = (int(pool["maxwait"]) + int(pool["maxwait_us"]) / 1e6 for pool in pools)
         signs = {POOL_WAITING: added("cl_waiting"), POOL_WORST_WAIT: max(waits, default=0.0), **self._stats()}
-        return added("cl_active", "cl_waiting"), added(*SERVERS), signs
+        if self.others:
+            signs[OTHER_POOL_CLIENTS] = len(self.others & self.clients())
+        return PoolReading(added("cl_active", "cl_waiting"), added(*SERVERS), signs)
 
     def _stats(self) -> dict[str, float]:
         """Statistics of this database so far; empty if they were read less than a second ago."""
@@ -112,7 +120,6 @@ class Clients:
         self._pooler = pooler
         self._sees_backends = bool(connection.execute(SEES_BACKENDS).fetchall()[0][0])
         self._since = datetime.min.replace(tzinfo=UTC)
-        self._pool_others: set[tuple[str, str]] = set()
 
     def reading(self, sequence: int, keyed: int) -> SinkReading:
         """Records stored, by a table's sequence and, if it has a key, by its deletions; and the connections."""
@@ -120,33 +127,80 @@ class Clients:
         ((stored, *seen),) = self._connection.execute(READ, values).fetchall()
         signs: dict[str, float] = dict(zip(ACTIVITY, seen, strict=True)) if self._sees_backends else {}
         backends = None if (counted := signs.pop("backends", None)) is None else int(counted)
-        if self._pooler is None:
-            return SinkReading(stored, backends, signs=signs)
-        clients, servers, of_pool = self._pooler.connections()
-        if self._pool_others:
-            signs[OTHER_POOL_CLIENTS] = len(self._pool_others & self._pooler.clients())
-        return SinkReading(stored, backends, clients, servers, {**signs, **of_pool})
-
-    def _pool_clients(self) -> set[tuple[str, str]]:
-        return set() if self._pooler is None else self._pooler.clients()
+        return SinkReading(stored, backends, signs)
 
     def seen(self) -> SinkOthers:
         written = {str(table): int(rows) for table, rows in self._connection.execute(WRITTEN)}
         if not self._sees_backends:
             return SinkOthers(None, written)
         ((backends,),) = self._connection.execute(BACKENDS, [APPLICATION]).fetchall()
-        servers = 0 if self._pooler is None else self._pooler.servers()
-        return SinkOthers(max(int(backends) - servers, 0) + len(self._pool_clients()), written)
+        servers, clients = (0, 0) if self._pooler is None else (self._pooler.servers(), len(self._pooler.clients()))
+        return SinkOthers(max(int(backends) - servers, 0) + clients, written)
 
     def exclude_existing(self) -> None:
         # The previous trial's connections may still be open. They must not count as other clients'.
         deadline = time.monotonic() + CLOSING_SECONDS
         # Clients that counted as others' at the last call stay.
-        while self._pool_clients() - self._pool_others and time.monotonic() < deadline:
+        while self._pooler is not None and self._pooler.clients() - self._pooler.others and time.monotonic() < deadline:
             time.sleep(0.1)
         ((self._since,),) = self._connection.execute("SELECT clock_timestamp()").fetchall()
-        self._pool_others = self._pool_clients()
+        if self._pooler is not None:
+            self._pooler.others = self._pooler.clients()
 
     def diverted(self, target: str) -> str | None:
         # The connectors name the table itself.
         return None
+
+
+def lock_waits(seen: Evidence) -> Finding | None:
+    """Backends of 30 % of the tasks, on average, wait for another transaction's lock."""
+    share = share_of_tasks(seen, "pg_wait_lock")
+    if share is None or share < WAITING:
+        return None
+    text = f"{percent(share)} of the tasks' time their inserts wait for a lock"
+    return Finding("postgres", "lock waits", text, share)
+
+
+def wal_waits(seen: Evidence) -> Finding | None:
+    """30 % of the tasks' time is spent in PostgreSQL's write-ahead log: its locks, writes and syncs."""
+    share = share_of_tasks(seen, "pg_wait_wal")
+    if share is None or share < WAITING or not may_be_sink(seen):
+        return None
+    return Finding("postgres", "WAL", f"{percent(share)} of the tasks' time PostgreSQL waits for its WAL", share)
+
+
+def waits_for_disk(seen: Evidence) -> Finding | None:
+    """30 % of the tasks' time PostgreSQL reads or writes files of tables, or waits for processes that do."""
+    shares = [share_of_tasks(seen, sign) for sign in ("pg_wait_io", "pg_wait_lwlock")]
+    if any(share is None for share in shares):
+        return None
+    disk, latches = (share or 0.0 for share in shares)
+    if disk + latches < WAITING or not may_be_sink(seen):
+        return None
+    text = f"{percent(disk)} of the tasks' time PostgreSQL waits for its files, {percent(latches)} for its own latches"
+    return Finding("postgres", "PostgreSQL I/O", text, min(disk + latches, 1.0))
+
+
+def waits_for_client(seen: Evidence) -> Finding | None:
+    """Half of the tasks' time their backends wait in an open transaction for the connector. More such backends than
+    tasks belong to other clients, and say nothing about the connector.
+    """
+    share = share_of_tasks(seen, "pg_wait_client")
+    if share is None or share < CLIENT_WAITING or seen.levels["pg_wait_client"] > seen.around.tasks:
+        return None
+    text = f"{percent(share)} of the tasks' time PostgreSQL waits for the connector within a transaction"
+    return Finding("connect", "PostgreSQL waits for Connect", text, share)
+
+
+def pool_waits(seen: Evidence) -> Finding | None:
+    """Clients of 30 % of the tasks, on average, wait for a free connection of PgBouncer's pool."""
+    share = share_of_tasks(seen, "pool_waiting")
+    if share is None or share < WAITING:
+        return None
+    text = f"{seen.levels['pool_waiting']:.1f} clients wait for a connection of the pool"
+    if "pool_max_wait_seconds" in seen.levels:
+        text += f", the longest {seen.levels['pool_max_wait_seconds']:.2g} s on average"
+    return Finding("pgbouncer", "pool waits", text, share)
+
+
+RULES: tuple[Rule, ...] = (lock_waits, pool_waits, wal_waits, waits_for_disk, waits_for_client)

@@ -9,7 +9,7 @@ from loadgen.reading import read_text
 from sinkbench.analysis.fields import Field, Kind, Place, Survey
 from sinkbench.errors import TargetError
 from sinkbench.sinks.postgres.schema import SCHEMA_TABLE
-from sinkbench.sinks.proposal import Proposal
+from sinkbench.sinks.values import Proposal
 
 # Each index slows every insert; those of rarer members are proposed as comments.
 MOST_INDEXES = 20

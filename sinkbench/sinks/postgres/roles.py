@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from sinkbench.errors import StackError
-from sinkbench.sinks.postgres.places import PRIMARY_FILE, pgbouncer_endpoint, postgres_endpoint
-from sinkbench.stack import Say
-from sinkbench.stack.spec import OwnNodes, Roles
+from sinkbench.stack import Endpoint, Say
+from sinkbench.stack.security import ACCOUNT, Security
+from sinkbench.stack.spec import NOWHERE, OwnNodes, Place, Roles
+from sinkbench.topology import Node
 
+# In the data directory, while the first node is not the primary, or roles change.
+PRIMARY_FILE = "postgres-primary"
 CONNECT_SECONDS = 3
 # A killed process is gone at once, except for what the kernel must write.
 GONE_SECONDS = 10.0
@@ -34,6 +38,76 @@ IN_SYNC = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AN
 RECEIVED = "SELECT coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) - '0/0'::pg_lsn"
 # The line of a database in PgBouncer's configuration.
 _SERVER = re.compile(r"^(\S+ = )host=\S+ port=\S+", re.MULTILINE)
+
+
+def postgres_endpoint(place: Place) -> Endpoint:
+    security, primary = place.security, place.primary("postgres")
+    nodes = {node.name: place.address(node, "postgres_port") for node in place.layout.of("postgres")}
+    found = {
+        name: Endpoint(
+            _dsn(security, host, port, ACCOUNT),
+            shown=_shown(security, host, port),
+            options={} if name == primary else {"role": "replica"},
+        )
+        for name, (host, port) in nodes.items()
+    }
+    reachable = [each for each in nodes.values() if each[1] != NOWHERE]
+    if len(found) == 1 or not reachable:
+        return found[primary]
+    hosts, ports = (",".join(str(each[part]) for each in reachable) for part in (0, 1))
+    return Endpoint(
+        f"{_dsn(security, hosts, ports, ACCOUNT)} target_session_attrs=read-write",
+        shown=_shown(security, hosts, ports),
+        nodes=found,
+    )
+
+
+def pgbouncer_endpoint(place: Place) -> Endpoint:
+    where = place.address(place.layout.of("pgbouncer")[0], "pgbouncer_port")
+    return Endpoint(_dsn(place.security, *where, "pgbouncer"), shown=_shown(place.security, *where))
+
+
+def _dsn(security: Security | None, host: str, port: int | str, database: str) -> str:
+    """A connection string; `host` and `port` may be lists separated by commas."""
+    if security is None:
+        return f"host={host} user={ACCOUNT} password={ACCOUNT} port={port} dbname={database}"
+    tls = {"sslmode": "verify-full", "sslrootcert": str(security.ca)}
+    login = {"host": host, "user": ACCOUNT, "password": security.passwords["postgres"], "port": port}
+    return make_conninfo("", **login, dbname=database, **tls)
+
+
+def _shown(security: Security | None, host: str, port: int | str) -> str:
+    """The connection string of the stack's database for a person, without a secret password."""
+    if security is None:
+        return _dsn(None, host, port, ACCOUNT)
+    return f"host={host} user={ACCOUNT} port={port} dbname={ACCOUNT} sslmode=verify-full"
+
+
+def postgres_shared(place: Place) -> Mapping[str, str]:
+    """PostgreSQL's variables for all services, with its account; see `postgres/run`."""
+    return {
+        # For connectors that search all nodes for the primary.
+        "POSTGRES_HOSTS": ",".join(place.hosts("postgres_port")),
+        "POSTGRES_STANDBYS": ",".join(place.layout.postgres.nodes[1:]),
+        "POSTGRES_SYNCHRONOUS": "on" if place.layout.postgres.synchronous else "",
+        "POSTGRES_DB": ACCOUNT,
+        "POSTGRES_USER": ACCOUNT,
+        "POSTGRES_PASSWORD": ACCOUNT,
+        "POSTGRES_PRIMARY_FILE": f"{place.data}/{PRIMARY_FILE}",
+    }
+
+
+def postgres_own(place: Place, node: Node) -> Mapping[str, str]:
+    if node.number == 1:
+        return {"POSTGRES_NODE": node.name}
+    host, port = place.address(place.layout.of("postgres")[0], "postgres_port")
+    return {"POSTGRES_NODE": node.name, "POSTGRES_PRIMARY_HOST": host, "POSTGRES_PRIMARY_PORT": str(port)}
+
+
+def postgres_needs(place: Place, node: Node) -> frozenset[str]:
+    """A replica copies the primary. PgBouncer would start without PostgreSQL, but answer with errors."""
+    primary = place.primary("postgres")
+    return frozenset() if node.name == primary else frozenset({primary})
 
 
 def farthest(received: dict[str, int]) -> str:
@@ -56,8 +130,8 @@ def pointed_at(config: str, host: str, port: int) -> str:
 class PostgresRoles(Roles):
     def __init__(self, own: OwnNodes) -> None:
         self._place = own.place
-        self._data = own.data
         self._processes = own.processes
+        self._file = own.data / PRIMARY_FILE
         place = own.place()
         self._nodes = {node.name: place.address(node, "postgres_port") for node in place.layout.of("postgres")}
         self._synchronous = place.layout.postgres.synchronous
@@ -83,7 +157,8 @@ class PostgresRoles(Roles):
         self._promote(new)
         self._tell_pooler(new)
         for name in set(received) - {new}:
-            self._restart(name)
+            self._processes.stop(name)
+            self._processes.start(name)
         return self._nodes[new]
 
     def demote(self) -> None:
@@ -92,7 +167,17 @@ class PostgresRoles(Roles):
         for name in self._nodes:
             if not self._runs(name):
                 self._processes.start(name)
-        self._wait_until_in_sync(primary)
+        others = [name for name in self._nodes if name != primary]
+        all_follow = f"not all replicas stream from {primary}"
+        self._wait(lambda: all(self._follows(name, primary) for name in others), STREAM_SECONDS, all_follow)
+        if self._synchronous:
+            # A file of the server's own, which its next start removes: then its role determines the setting.
+            file = Path(self._ask(primary, "SHOW data_directory")) / "waits.conf"
+            setting, to = sql.Literal(waiting_for(others)), sql.Literal(str(file))
+            self._ask(primary, sql.SQL("COPY (SELECT {}) TO {}").format(setting, to).as_string(None))
+            self._ask(primary, "SELECT pg_reload_conf()")
+            in_sync = f"not all replicas of {primary} are in sync"
+            self._wait(lambda: self._ask(primary, IN_SYNC) == len(others), STREAM_SECONDS, in_sync)
 
     def finish(self) -> None:
         """Finishes an interrupted promotion, and stops replicas of another primary; does nothing without the file."""
@@ -100,7 +185,8 @@ class PostgresRoles(Roles):
             return
         if not self._runs(primary):
             self._processes.start(primary)
-        self._wait(lambda: self._answers(primary), PROMOTE_SECONDS, f"{primary} does not answer")
+        answers = f"{primary} does not answer"
+        self._wait(lambda: self._asked(primary, "SELECT true") is not None, PROMOTE_SECONDS, answers)
         if self._ask(primary, "SELECT pg_is_in_recovery()"):
             self._promote(primary)
         for name in self._nodes:
@@ -126,110 +212,56 @@ class PostgresRoles(Roles):
                     if name not in (primary, self._first):
                         self._processes.stop(name)
                 self.demote()
-            (self._data / PRIMARY_FILE).unlink()
-        except (StackError, psycopg.Error, OSError) as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            self._file.unlink()
+        except (StackError, OSError) as error:
             raise StackError(
-                f"the roles of postgres could not be changed back: {reason}; run `sinkbench up` again, or, without its"
-                f" data: `sinkbench down`, and remove {self._data}"
+                f"the roles of postgres could not be changed back: {error}; run `sinkbench up` again, or, without its"
+                f" data: `sinkbench down`, and remove {self._file.parent}"
             ) from None
 
-    # --- the file -------------------------------------------------------------------------------------------------
-
     def _named(self) -> str | None:
-        path = self._data / PRIMARY_FILE
         try:
-            name = path.read_text(encoding="utf-8").partition(" ")[0]
+            name = self._file.read_text(encoding="utf-8").partition(" ")[0]
         except FileNotFoundError:
             return None
         if name not in self._nodes:
-            raise StackError(f"{path}: names no node of this topology; run `sinkbench down`, and remove {self._data}")
+            data = self._file.parent
+            raise StackError(f"{self._file}: names no node of this topology; run `sinkbench down`, and remove {data}")
         return name
 
     def _name(self, name: str) -> None:
-        path = self._data / PRIMARY_FILE
-        new = path.with_suffix(".new")
+        new = self._file.with_suffix(".new")
         new.write_text("{} {} {}\n".format(name, *self._nodes[name]), encoding="utf-8")
         # The services' account reads it.
         new.chmod(0o644)
-        new.replace(path)
-
-    # --- the nodes ------------------------------------------------------------------------------------------------
-
-    def _connect(self, name: str) -> psycopg.Connection[Any]:
-        address = postgres_endpoint(self._place()).nodes[name].address
-        return psycopg.connect(address, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="sinkbench")
+        new.replace(self._file)
 
     def _ask(self, name: str, question: str) -> Any:
-        try:
-            with self._connect(name) as connection:
-                row = connection.execute(question.encode()).fetchone()
-        except psycopg.Error as error:
-            raise StackError(f"{name}: {str(error).strip().splitlines()[0]}") from None
-        return None if row is None else row[0]
+        return _asked_at(name, postgres_endpoint(self._place()).nodes[name].address, question)
 
-    def _answers(self, name: str) -> bool:
+    def _asked(self, name: str, question: str) -> Any:
+        """The answer of a node that may be starting; None if there is none yet. Raises StackError if it has died."""
         try:
-            return bool(self._ask(name, "SELECT true"))
+            return self._ask(name, question)
         except StackError:
             if not self._runs(name):
                 raise StackError(f"{name} died while starting; `sinkbench logs {name}` says why") from None
-            return False
+            return None
 
     def _follows(self, name: str, primary: str) -> bool:
-        try:
-            return bool(self._ask(name, FOLLOWS) == self._nodes[primary][1])
-        except StackError:
-            return False
+        return bool(self._asked(name, FOLLOWS) == self._nodes[primary][1])
 
     def _promote(self, name: str) -> None:
         if not self._ask(name, f"SELECT pg_promote(true, {PROMOTE_SECONDS})"):
             raise StackError(f"{name} was not promoted in {PROMOTE_SECONDS} s; `sinkbench logs {name}` says why")
 
-    def _restart(self, name: str) -> None:
-        self._processes.stop(name)
-        self._processes.start(name)
-
-    def _wait_until_in_sync(self, primary: str) -> None:
-        others = [name for name in self._nodes if name != primary]
-
-        def all_follow() -> bool:
-            for name in others:
-                if not self._runs(name):
-                    raise StackError(f"{name} died while starting; `sinkbench logs {name}` says why")
-            return all(self._follows(name, primary) for name in others)
-
-        self._wait(all_follow, STREAM_SECONDS, f"not all replicas stream from {primary}")
-        if not self._synchronous:
-            return
-        # A file of the server's own, which its next start removes: then its role determines the setting.
-        with self._connect(primary) as connection:
-            folder = connection.execute("SHOW data_directory").fetchall()[0][0]
-            connection.execute(
-                sql.SQL("COPY (SELECT {}) TO {}").format(
-                    sql.Literal(waiting_for(others)), sql.Literal(str(Path(folder) / "waits.conf"))
-                )
-            )
-            connection.execute("SELECT pg_reload_conf()")
-        in_sync = f"not all replicas of {primary} are in sync"
-        self._wait(lambda: self._ask(primary, IN_SYNC) == len(others), STREAM_SECONDS, in_sync)
-
     def _tell_pooler(self, primary: str) -> None:
         """Makes PgBouncer connect to that node. If it does not run, it learns the node when it starts."""
-        if not self._runs("pgbouncer"):
-            return
-        path = self._data / "pgbouncer" / "pgbouncer.ini"
-        path.write_text(pointed_at(path.read_text(encoding="utf-8"), *self._nodes[primary]), encoding="utf-8")
-        address = pgbouncer_endpoint(self._place()).address
-        try:
-            # The console has no prepared statements.
-            with psycopg.connect(
-                address, autocommit=True, prepare_threshold=None, connect_timeout=CONNECT_SECONDS
-            ) as console:
-                console.execute("RELOAD")
-                console.execute("RECONNECT")
-        except psycopg.Error as error:
-            raise StackError(f"pgbouncer: {str(error).strip().splitlines()[0]}") from None
+        if self._runs("pgbouncer"):
+            path = self._file.parent / "pgbouncer" / "pgbouncer.ini"
+            path.write_text(pointed_at(path.read_text(encoding="utf-8"), *self._nodes[primary]), encoding="utf-8")
+            for command in ("RELOAD", "RECONNECT"):
+                _asked_at("pgbouncer", pgbouncer_endpoint(self._place()).address, command)
 
     def _runs(self, name: str) -> bool:
         return any(each.name == name and each.running for each in self._processes.programs())
@@ -241,3 +273,16 @@ class PostgresRoles(Roles):
             if time.monotonic() > deadline:
                 raise StackError(f"{otherwise} ({seconds:.0f} s)")
             time.sleep(POLL_SECONDS)
+
+
+def _asked_at(name: str, address: str, question: str) -> Any:
+    """The first value of the answer; None if there is none. Raises StackError if it fails."""
+    # PgBouncer's console has no prepared statements.
+    options: dict[str, Any] = {"autocommit": True, "prepare_threshold": None, "connect_timeout": CONNECT_SECONDS}
+    try:
+        with psycopg.connect(address, application_name="sinkbench", **options) as connection:
+            cursor = connection.execute(question.encode())
+            row = cursor.fetchone() if cursor.description else None
+    except psycopg.Error as error:
+        raise StackError(f"{name}: {str(error).strip().splitlines()[0]}") from None
+    return None if row is None else row[0]

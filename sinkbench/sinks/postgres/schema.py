@@ -4,52 +4,40 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import psycopg
 from psycopg import sql
 
 from sinkbench.errors import StackError
-from sinkbench.sinks.postgres.audited import audited_in
+from sinkbench.sinks.postgres.documents import audited_in
+from sinkbench.sinks.postgres.session import Connection, set_session
 
 SCHEMA_TABLE = "tides"
 """The table that the file creates; a trial's table is this one, renamed."""
 MARK = "made by sinkbench for a trial; it may be dropped"
 """The comment on tables and schemas that sinkbench created; what lacks it belongs to others."""
 
-Connection = psycopg.Connection[Any]
-
-# All objects of a schema or the database, except those that belong to another one (types of rows and arrays, TOAST).
+CATALOGS = (
+    *("pg_class", "pg_proc", "pg_type", "pg_operator", "pg_collation", "pg_namespace", "pg_extension"),
+    *("pg_event_trigger", "pg_publication", "pg_foreign_server"),
+)
+OBJECTS = " UNION ALL ".join(f"SELECT '{each}'::regclass, oid FROM {each}" for each in CATALOGS)  # noqa: S608
+# All objects of the database outside of a schema, but those that belong to another one (types of rows and arrays).
 # PostgreSQL's own objects have lower OIDs, and the names of its own schemas begin with pg_.
-ELSEWHERE = """
-    SELECT kind, found.oid, concat_ws('.', nspname, name) FROM (
-        SELECT CASE relkind WHEN 'i' THEN 'index' WHEN 'I' THEN 'index' WHEN 'S' THEN 'sequence' WHEN 'v' THEN 'view'
-            WHEN 'm' THEN 'materialized view' ELSE 'table' END, oid, relnamespace, relname
-            FROM pg_class WHERE relkind NOT IN ('c', 't')
-        UNION ALL SELECT 'function', oid, pronamespace, proname FROM pg_proc
-        UNION ALL SELECT 'type', oid, typnamespace, typname FROM pg_type AS type
-            WHERE typtype <> 'm' AND NOT EXISTS (SELECT FROM pg_type WHERE typarray = type.oid)
-            AND NOT EXISTS (SELECT FROM pg_class WHERE pg_class.oid = typrelid AND relkind <> 'c')
-        UNION ALL SELECT 'operator', oid, oprnamespace, oprname FROM pg_operator
-        UNION ALL SELECT 'collation', oid, collnamespace, collname FROM pg_collation
-        UNION ALL SELECT 'schema', oid, NULL, nspname FROM pg_namespace
-        UNION ALL SELECT 'extension', oid, NULL, extname FROM pg_extension
-        UNION ALL SELECT 'event trigger', oid, NULL, evtname FROM pg_event_trigger
-        UNION ALL SELECT 'publication', oid, NULL, pubname FROM pg_publication
-        UNION ALL SELECT 'server', oid, NULL, srvname FROM pg_foreign_server
-        UNION ALL SELECT 'role', oid, NULL, rolname FROM pg_roles
-    ) AS found (kind, oid, namespace, name) LEFT JOIN pg_namespace ON pg_namespace.oid = namespace
-    WHERE found.oid >= 16384 AND NOT starts_with(coalesce(nspname, ''), 'pg_')
-        AND coalesce(nspname, '') <> %(schema)s
-        AND NOT (kind = 'schema' AND (name = %(schema)s OR starts_with(name, 'pg_')))
-"""
+ELSEWHERE = f"""
+    SELECT found.type, object.oid, found.identity
+    FROM ({OBJECTS} UNION ALL SELECT 'pg_authid'::regclass, oid FROM pg_roles) AS object (class, oid),
+        pg_identify_object(class, object.oid, 0) AS found
+    WHERE object.oid >= 16384 AND NOT starts_with(coalesce(found.schema, found.name, ''), 'pg_')
+        AND coalesce(found.schema, CASE found.type WHEN 'schema' THEN found.name END, '') <> quote_ident(%(schema)s)
+        AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = object.oid AND deptype = 'i')
+"""  # noqa: S608 - of texts of ours
 TABLE = """
-    SELECT pg_class.oid::bigint, relkind IN ('r', 'p') FROM pg_class
-    JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s AND relname = %s
+    SELECT pg_class.oid::bigint, relkind IN ('r', 'p'),
+        EXISTS (SELECT FROM pg_attribute WHERE attrelid = pg_class.oid AND attidentity <> '')
+    FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s AND relname = %s
 """
-IDENTITY = "SELECT FROM pg_attribute WHERE attrelid = %s::oid AND attidentity <> ''"
 # ALTER TABLE moves these to another schema, too.
 BELONGING = """
     SELECT relname FROM pg_class WHERE relkind IN ('i', 'I', 'S') AND oid IN (
@@ -57,35 +45,19 @@ BELONGING = """
         UNION ALL SELECT objid FROM pg_depend WHERE classid = 'pg_class'::regclass AND deptype IN ('a', 'i')
             AND refclassid = 'pg_class'::regclass AND refobjid = %(table)s::oid)
 """
-# Functions whose source is SQL or a similar language; it is read when they are called.
+# Functions that use their caller's path, except procedures: with settings of their own these could not commit.
 FUNCTIONS = """
-    SELECT pg_proc.oid::regprocedure::text, prosrc, prokind = 'f', proconfig FROM pg_proc
-    JOIN pg_namespace ON pg_namespace.oid = pronamespace JOIN pg_language ON pg_language.oid = prolang
-    WHERE nspname = %s AND prokind IN ('f', 'p') AND lanname NOT IN ('c', 'internal')
+    SELECT pg_proc.oid::regprocedure::text FROM pg_proc JOIN pg_namespace ON pg_namespace.oid = pronamespace
+    WHERE nspname = %s AND prokind = 'f' AND NOT coalesce(array_to_string(proconfig, ' '), '') LIKE '%%search_path=%%'
 """
 MARKED = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
-# Where and what the audit reads.
-AUDITED = "SELECT {} FROM {}.{} LIMIT 0"
-_WAIT_FOR_NONE = """
-    SELECT set_config('synchronous_commit', 'local', false)
-    WHERE current_setting('synchronous_commit') IN ('on', 'remote_write', 'remote_apply')
-"""
 MOST_NAMED = 3
-COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 Objects = Mapping[tuple[str, int], str]
 
 
 class FileError(Exception):
     """Why the file's SQL cannot create a trial's table, in one line for a person."""
-
-
-def set_session(connection: Connection) -> None:
-    """Sets a connection of sinkbench's own, until it ends or runs `RESET ALL`."""
-    # A user's own schema would come first, and hide what a connector writes to.
-    connection.execute("SET search_path TO public")
-    # Creating and dropping waits for no standby, which may be the one that is down.
-    connection.execute(_WAIT_FOR_NONE)
 
 
 def make(connection: Connection, text: str, target: str) -> None:
@@ -125,7 +97,9 @@ def make(connection: Connection, text: str, target: str) -> None:
             raise FileError(problem)
         table = _checked_table(connection, target)
         belonging = [str(name) for (name,) in run(BELONGING, {"table": table}).fetchall()]
-        _fix_functions(connection, target, {SCHEMA_TABLE, *belonging})
+        for (function,) in run(FUNCTIONS, [target]).fetchall():
+            # PostgreSQL has quoted the function's name itself.
+            run(sql.SQL("ALTER FUNCTION {} SET search_path TO {}, public").format(sql.SQL(function), schema))
         _move(connection, target, belonging)
 
 
@@ -164,15 +138,6 @@ def difference(before: Objects, after: Objects) -> str | None:
     return None
 
 
-def names_one_of(source: str, names: Iterable[str]) -> str | None:
-    """The first of the names that a function's source has as a word outside of comments; None if there is none."""
-    said = COMMENTS.sub(" ", source)
-    for name in sorted(names):
-        if re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", said, re.IGNORECASE):
-            return name
-    return None
-
-
 def _missing(these: Objects, among: Objects) -> str:
     """The first of `these` that are not in `among`, for a person; empty if all are."""
     names = [f"{each[0]} {name}" for each, name in these.items() if each not in among]
@@ -183,8 +148,8 @@ def _missing(these: Objects, among: Objects) -> str:
 def _elsewhere(connection: Connection, schema: str) -> dict[tuple[str, int], str]:
     """The objects outside of a schema, the most informative first."""
     rows = connection.execute(ELSEWHERE, {"schema": schema}).fetchall()
-    ranks = {"extension": 0, "schema": 1, "table": 2}
-    rows.sort(key=lambda row: (ranks.get(row[0], len(ranks)), row[0], row[2]))
+    ranks = ["extension", "schema", "table"]
+    rows.sort(key=lambda row: (ranks.index(row[0]) if row[0] in ranks else len(ranks), row[0], row[2]))
     return {(str(kind), int(oid)): str(name) for kind, oid, name in rows}
 
 
@@ -193,13 +158,13 @@ def _checked_table(connection: Connection, schema: str) -> int:
     found = connection.execute(TABLE, [schema, SCHEMA_TABLE]).fetchall()
     if not found:
         raise FileError(f"it makes no table {SCHEMA_TABLE}")
-    ((table, is_table),) = found
+    ((table, is_table, has_identity),) = found
     if not is_table:
         raise FileError(f"its {SCHEMA_TABLE} is no table")
-    if not connection.execute(IDENTITY, [table]).fetchall():
+    if not has_identity:
         raise FileError("the table needs an identity column, by which progress is seen")
     seq = audited_in(connection, SCHEMA_TABLE, schema).seq
-    audited = sql.SQL(AUDITED).format(seq, sql.Identifier(schema), sql.Identifier(SCHEMA_TABLE))
+    audited = sql.SQL("SELECT {} FROM {} LIMIT 0").format(seq, sql.Identifier(schema, SCHEMA_TABLE))
     try:
         connection.execute(audited)
     except psycopg.errors.UndefinedColumn:
@@ -210,21 +175,6 @@ def _checked_table(connection: Connection, schema: str) -> int:
     except psycopg.errors.UndefinedFunction:
         raise FileError('the table\'s column "payload" must be of jsonb or json') from None
     return int(table)
-
-
-def _fix_functions(connection: Connection, schema: str, renamed: set[str]) -> None:
-    """Makes functions find the file's names. Raises FileError if one names an object that is renamed in trials."""
-    for function, source, takes_path, settings in connection.execute(FUNCTIONS, [schema]).fetchall():
-        if name := names_one_of(source, renamed):
-            raise FileError(
-                f"function {function} names {name}, which has another name in each trial; use a transition table, or"
-                " TG_TABLE_NAME"
-            )
-        # A procedure with settings of its own could not commit; it uses its caller's path.
-        if takes_path and not any(each.startswith("search_path=") for each in settings or ()):
-            # PostgreSQL has quoted the function's name itself.
-            altered, path = sql.SQL(function), sql.Identifier(schema)
-            connection.execute(sql.SQL("ALTER FUNCTION {} SET search_path TO {}, public").format(altered, path))
 
 
 def _move(connection: Connection, schema: str, belonging: Iterable[str]) -> None:

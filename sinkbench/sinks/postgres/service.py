@@ -12,14 +12,14 @@ from pydantic import BeforeValidator, Field, ValidationInfo
 
 from sinkbench.services.failures import map_exceptions
 from sinkbench.services.versions import Supported
-from sinkbench.sinks.postgres.places import (
+from sinkbench.sinks.postgres.roles import (
+    PostgresRoles,
     pgbouncer_endpoint,
     postgres_endpoint,
     postgres_needs,
     postgres_own,
     postgres_shared,
 )
-from sinkbench.sinks.postgres.roles import PostgresRoles
 from sinkbench.stack import Endpoint
 from sinkbench.stack.registry import About, SinkService
 from sinkbench.stack.sections import Secret, SinkSection

@@ -1,19 +1,26 @@
-"""Connections of sinkbench to PostgreSQL, and settings of sessions."""
+"""Connections of sinkbench to PostgreSQL, and what the server, PgBouncer and standbys are set to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import time
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import psycopg
+from psycopg import sql
+from psycopg.rows import DictRow, dict_row
 
 from sinkbench.analysis.durability import database_promise
-from sinkbench.sinks.postgres.configuring import of_database
-from sinkbench.sinks.postgres.jdbc import own_commit
-from sinkbench.sinks.reading import SinkSettings
+from sinkbench.analysis.replication import ReplicationState, Standby, database_replication
+from sinkbench.analysis.settable import Given, Settable, one_of, whole
+from sinkbench.services.failures import maps_exceptions
+from sinkbench.sinks.jdbcurl import POOLER, given, jdbc_url
+from sinkbench.sinks.values import SinkPooling, SinkSettings
 
 Connection = psycopg.Connection[Any]
+Console = psycopg.Connection[DictRow]
 
 APPLICATION = "sinkbench"
 """The controller's name, so that its connections do not count as a connector's."""
@@ -34,11 +41,57 @@ UNLOGGED = """
     SELECT coalesce(bool_or(relpersistence = 'u'), false) FROM pg_class WHERE oid = to_regclass(quote_ident(%s))
     OR oid IN (SELECT relid FROM pg_partition_tree(to_regclass(quote_ident(%s))))
 """
+# As a server reads them on its command line: `-c NAME=VALUE`, `-cNAME=VALUE` or `--NAME=VALUE`.
+_OPTION = re.compile(r"(?:^|\s)(?:-c\s*|--)([\w.-]+)=(\S*)")
+_SWITCH = {**dict.fromkeys(("true", "yes", "1"), "on"), **dict.fromkeys(("false", "no", "0"), "off")}
+_WAIT_FOR_NONE = """
+    SELECT set_config('synchronous_commit', 'local', false)
+    WHERE current_setting('synchronous_commit') IN ('on', 'remote_write', 'remote_apply')
+"""
+_POOLER: Settable = Settable(
+    {
+        "pool_mode": one_of("session", "transaction", "statement"),
+        "default_pool_size": whole(1, 10_000),
+        "reserve_pool_size": whole(0, 10_000),
+        "min_pool_size": whole(0, 10_000),
+        "max_client_conn": whole(1, 1_000_000),
+        "max_prepared_statements": whole(0, 100_000),
+        "query_wait_timeout": whole(0, 86_400),
+    },
+    lasts=False,
+)
+SETTABLE: Mapping[str, Settable] = {
+    "postgres": Settable({"synchronous_commit": one_of("off", "local", "remote_write", "on", "remote_apply")}),
+    "pgbouncer": _POOLER,
+}
+# Any user may set a PostgreSQL parameter whose name has a dot.
+_BEFORE = "sinkbench.before_"
+_OF_DATABASE = """
+    SELECT unnest(setconfig) FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
+    WHERE datname = current_database() AND setrole = 0
+"""
+ASKED = """
+    SELECT pg_is_in_recovery() AS follows, current_setting('synchronous_standby_names') AS names, pid,
+        application_name AS name, state, sync_state
+    FROM (VALUES (1)) AS here LEFT JOIN pg_stat_replication ON true
+"""
+WRITTEN = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_flush_lsn()::text END"
+UNAPPLIED = "SELECT pid FROM pg_stat_replication WHERE replay_lsn < %s::pg_lsn"
+# A standby reports at once when it has applied all that it has.
+APPLY_SECONDS, AGAIN_SECONDS = 2.0, 0.1
 
 
 def connect(dsn: str) -> Connection:
     """Opens a connection in autocommit mode. Raises psycopg.Error."""
     return psycopg.connect(dsn, autocommit=True, application_name=APPLICATION)
+
+
+def set_session(connection: Connection) -> None:
+    """Sets a connection of sinkbench's own, until it ends or runs `RESET ALL`."""
+    # A user's own schema would come first, and hide what a connector writes to.
+    connection.execute("SET search_path TO public")
+    # Creating and dropping waits for no standby, which may be the one that is down.
+    connection.execute(_WAIT_FOR_NONE)
 
 
 def is_unlogged(connection: Connection, table: str) -> bool:
@@ -49,20 +102,179 @@ def settings_of(connection: Connection, table: str, config: Mapping[str, str]) -
     """The settings of the server and of a table for sessions of a connector with this configuration."""
     found: dict[str, str] = {}
     with suppress(psycopg.Error):
-        found = _set(connection, [*DURABILITY, *TUNING], config)
+        found = session_settings(connection, [*DURABILITY, *TUNING], config)
     # An empty list of names is a setting, too.
     found = {name: value or "none" for name, value in found.items()}
     durability, tuning = ({name: found.get(name) for name in names} for names in (DURABILITY, TUNING))
     return SinkSettings(durability, tuning, database_promise(durability, unlogged=is_unlogged(connection, table)))
 
 
-def commit_of(connection: Connection, config: Mapping[str, str]) -> str | None:
-    return _set(connection, ["synchronous_commit"], config).get("synchronous_commit")
-
-
-def _set(connection: Connection, wanted: list[str], config: Mapping[str, str]) -> dict[str, str]:
-    found = {str(name): str(value) for name, value in connection.execute(SETTINGS, [wanted])}
+def session_settings(connection: Connection, wanted: Sequence[str], config: Mapping[str, str]) -> dict[str, str]:
+    """The server's settings as they are in sessions of a connector with this configuration."""
+    found = {str(name): str(value) for name, value in connection.execute(SETTINGS, [[*wanted]])}
     # What was set for the database since this connection began applies to connectors' sessions.
     found |= {name: value for name, value in of_database(connection).items() if name in wanted}
     commit = own_commit(config)
     return found if commit is None else {**found, "synchronous_commit": commit}
+
+
+def own_commit(config: Mapping[str, str]) -> str | None:
+    """The `synchronous_commit` that a connector's sessions set by their URL's `options=-c NAME=VALUE`. None if they set
+    none, or use the stack's PgBouncer, which does not pass it on: 1.18 refuses clients that have any.
+    """
+    url = jdbc_url(config)
+    if url is None or POOLER in given(config)[0]:
+        return None
+    # The last one counts, as for the server.
+    found = {name.replace("-", "_").lower(): value for name, value in _OPTION.findall(url.options.get("options", ""))}
+    commit = found.get("synchronous_commit")
+    return None if commit is None else _SWITCH.get(commit.lower(), commit.lower())
+
+
+def of_database(connection: Connection) -> dict[str, str]:
+    found = (str(line).partition("=") for (line,) in connection.execute(_OF_DATABASE))
+    return {name: value for name, _, value in found}
+
+
+def database_set(connection: Connection, given: Mapping[str, str]) -> None:
+    """Sets the database for new sessions; `given` has values that `SETTABLE` permits."""
+    there = of_database(connection)
+    for name, value in given.items():
+        # The previous value first: a setting without it would never be undone.
+        if _BEFORE + name not in there:
+            _alter(connection, _BEFORE + name, there.get(name, ""))
+        _alter(connection, name, value)
+
+
+def database_set_back(connection: Connection) -> list[str]:
+    """Restores the database's settings. Returns the names of what was restored."""
+    left = {name: was for name, was in of_database(connection).items() if name.startswith(_BEFORE)}
+    for mark, was in left.items():
+        _alter(connection, mark.removeprefix(_BEFORE), was or None)
+        _alter(connection, mark, None)
+    return sorted(mark.removeprefix(_BEFORE) for mark in left)
+
+
+def _alter(connection: Connection, name: str, value: str | None) -> None:
+    """`name` may have dots; None resets the setting."""
+    database, parameter = sql.Identifier(connection.info.dbname), sql.Identifier(*name.split("."))
+    if value is None:
+        connection.execute(sql.SQL("ALTER DATABASE {} RESET {}").format(database, parameter))
+    else:
+        connection.execute(sql.SQL("ALTER DATABASE {} SET {} TO {}").format(database, parameter, sql.Literal(value)))
+
+
+def _config(console: Console) -> dict[str, str]:
+    return {str(row["key"]): str(row["value"]) for row in console.execute("SHOW CONFIG")}
+
+
+def refusal_of_pooler(console: Console, given: Mapping[str, str]) -> str | None:
+    """Why this PgBouncer cannot be set so, or cannot reconnect, in one line; None if it can."""
+    there, user = _config(console), console.info.user
+    if unknown := [name for name in given if name not in there]:
+        return f"this PgBouncer has no setting {unknown[0]}; use a later version, or leave it out of the plan"
+    if user in {name.strip() for name in there.get("admin_users", "").split(",")}:
+        return None
+    return f"PgBouncer does not let {user} set anything; add it to admin_users, and restart PgBouncer"
+
+
+def set_pooler(console: Console, given: Mapping[str, str]) -> None:
+    """Sets PgBouncer until it restarts or rereads its file; `given` has values that `SETTABLE` permits."""
+    for name, value in given.items():
+        # The console has no parameters; names and values are those of `SETTABLE`.
+        console.execute(f"SET {name} = '{value}'".encode())
+
+
+def renew(console: Console, *, read_file: bool = False) -> list[str]:
+    """Makes PgBouncer reconnect to the database, so that its settings apply, and returns the names of settings that
+    changed. With `read_file`, PgBouncer first reads its file, which undoes what its console has set. Does nothing if
+    this user lacks the right, since then nothing was set either.
+    """
+    before = _config(console)
+    try:
+        if read_file:
+            console.execute("RELOAD")
+        console.execute("RECONNECT")
+    except psycopg.DatabaseError:
+        if refusal_of_pooler(console, {}) is None:
+            raise
+        return []
+    after = _config(console)
+    return sorted(name for name in _POOLER.settings if before.get(name) != after.get(name))
+
+
+def pooling(console: Console, database: str) -> SinkPooling:
+    """The settings of a database's pools; its own take precedence over the general ones."""
+    there = _config(console)
+    own = next((row for row in console.execute("SHOW DATABASES") if row["name"] == database), {})
+    size = own.get("pool_size")
+    # Some versions show an impossible number if the database has no pool size of its own.
+    size = there["default_pool_size"] if size is None or int(size) < 0 else size
+    # Versions without the setting do not support clients' prepared statements.
+    prepared = int(there.get("max_prepared_statements", 0))
+    return SinkPooling(str(own.get("pool_mode") or there["pool_mode"]), int(size), prepared)
+
+
+@maps_exceptions(psycopg.Error)
+class ServiceSettings:
+    def __init__(self, connection: Connection, console: Console | None) -> None:
+        self._connection = connection
+        self._console = console
+        self.given: Given = {}
+
+    def refusal(self, given: Given) -> str | None:
+        wanted = given.get("pgbouncer", {})
+        if self._console is not None:
+            return refusal_of_pooler(self._console, wanted)
+        return "this stack has no PgBouncer; leave 'pgbouncer' out of the settings" if wanted else None
+
+    def apply(self, given: Given) -> None:
+        self.given = given
+        database_set(self._connection, given.get("postgres", {}))
+        if self._console is not None:
+            set_pooler(self._console, given.get("pgbouncer", {}))
+            renew(self._console)
+
+    def revert(self) -> list[str]:
+        self.given = {}
+        found = [f"the setting {name} of postgres" for name in database_set_back(self._connection)]
+        if self._console is not None:
+            found += [f"the setting {name} of pgbouncer" for name in renew(self._console, read_file=True)]
+        return found
+
+
+@maps_exceptions(psycopg.Error)
+class Replication:
+    """Checks the standbys with one request. Where commits wait until standbys have applied them, at least two more
+    requests find those that do not, which then takes `APPLY_SECONDS`.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
+        commit = session_settings(self._connection, ["synchronous_commit"], config).get("synchronous_commit")
+        behind = _behind(self._connection) if commit == "remote_apply" else set()
+        with self._connection.cursor(row_factory=dict_row) as cursor:
+            rows = cursor.execute(ASKED).fetchall()
+        return database_replication(bool(rows[0]["follows"]), str(rows[0]["names"]), standbys_of(rows, behind))
+
+
+def _behind(connection: Connection) -> set[int]:
+    """The WAL senders of standbys that do not apply, within `APPLY_SECONDS`, what is written by now."""
+    ((written,),) = connection.execute(WRITTEN).fetchall()
+    deadline = time.monotonic() + APPLY_SECONDS
+    while True:
+        found = {int(pid) for (pid,) in connection.execute(UNAPPLIED, [written])}
+        if not found or time.monotonic() > deadline:
+            return found
+        time.sleep(AGAIN_SECONDS)
+
+
+def standbys_of(rows: Iterable[Mapping[str, Any]], behind: Container[int] = ()) -> list[Standby]:
+    """The standbys in rows of `ASKED`, one even without any; `behind` are WAL senders of those that do not apply."""
+    return [
+        Standby(row["name"], row["state"], row["sync_state"], row["pid"] not in behind)
+        for row in rows
+        if row["pid"] is not None
+    ]

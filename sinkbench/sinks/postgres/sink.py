@@ -15,20 +15,23 @@ from psycopg import sql
 from loadgen.reading import read_text
 from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
-from sinkbench.sinks.capabilities import Capabilities
-from sinkbench.sinks.kind import Created
+from sinkbench.sinks.kind import Capabilities
 from sinkbench.sinks.postgres.asking import Queries
-from sinkbench.sinks.postgres.audited import Changes, Documents, columns_of, disk_bytes, key_table, sequences
 from sinkbench.sinks.postgres.clients import Clients, PgBouncer, open_console
-from sinkbench.sinks.postgres.configuring import ServiceSettings
-from sinkbench.sinks.postgres.filling import Filling
-from sinkbench.sinks.postgres.refusing import Refusing
-from sinkbench.sinks.postgres.replication import Replication
-from sinkbench.sinks.postgres.schema import MARK, SCHEMA_TABLE, FileError, make, remove, schema_comment, set_session
-from sinkbench.sinks.postgres.session import UNSAFE_IF_OFF, connect, is_unlogged, settings_of
-from sinkbench.sinks.postgres.smalldisk import DiskToFill
-from sinkbench.sinks.postgres.times import Times
-from sinkbench.sinks.reading import SinkReading, SinkSettings
+from sinkbench.sinks.postgres.documents import Stored, columns_of, disk_bytes, key_table, sequences
+from sinkbench.sinks.postgres.faults import Faults
+from sinkbench.sinks.postgres.schema import MARK, SCHEMA_TABLE, FileError, make, remove, schema_comment
+from sinkbench.sinks.postgres.session import (
+    UNSAFE_IF_OFF,
+    Replication,
+    ServiceSettings,
+    connect,
+    is_unlogged,
+    set_session,
+    settings_of,
+)
+from sinkbench.sinks.postgres.writing import Filling
+from sinkbench.sinks.values import Created, SinkReading, SinkSettings
 from sinkbench.stack import Endpoints
 
 IDENTITY = """
@@ -68,19 +71,20 @@ class PostgresSink:
         except psycopg.Error as error:
             raise StackError(f"PostgreSQL does not answer: {str(error).strip().splitlines()[0]}") from None
         self._service_settings = ServiceSettings(connection, self._console)
-        self._refusing = Refusing(connection, dsn)
+        self._faults = Faults(connection, dsn)
+        stored = Stored(connection, dsn)
         self.capabilities = Capabilities(
             service_settings=self._service_settings,
-            times=Times(connection, dsn),
+            times=stored,
             others=self._clients,
             replication=Replication(connection),
-            documents=Documents(connection),
+            documents=stored,
             queries=Queries(connection),
-            changes=Changes(connection),
+            changes=stored,
             filling=Filling(connection, self._checkpoint),
             pooler=pooler,
-            refusing=self._refusing,
-            disk_to_fill=DiskToFill(connection),
+            refusing=self._faults,
+            disk_to_fill=self._faults,
         )
 
     def _query(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -166,7 +170,7 @@ class PostgresSink:
         return int(self._query("SHOW max_connections")[0][0])
 
     def close(self) -> None:
-        self._refusing.close()
+        self._faults.close()
         self._connection.close()
         if self._console is not None:
             self._console.close()

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from sinkbench.analysis.rates import drain_rate
 from sinkbench.analysis.readahead import read_ahead
-from sinkbench.analysis.samples import (
-    Sample,
-    middle,
-    stored_counts,
-    window_seconds,
-)
-from sinkbench.analysis.stalls import Stall, stalls
+from sinkbench.analysis.samples import Sample, middle, stored_counts, window_seconds
+from sinkbench.analysis.stalls import NAMES, Stall, much_stalled, stalls
 from sinkbench.analysis.steady import steadiness
 from sinkbench.analysis.warm import compiling_share
+from sinkbench.analysis.words import percent
 from sinkbench.errors import ReasonCode
+from sinkbench.metrics.seen import rounded
 from sinkbench.plan.sizing import rate_from_pilot
 from sinkbench.results import Reason
 from sinkbench.trial.following import Following
@@ -28,24 +24,21 @@ from sinkbench.trial.record import bottleneck, noted
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.stop import DrainWatch, Enough, Timeouts
 from sinkbench.trial.target import create_target
-from sinkbench.trial.trial import check_replication, measured, raise_if_ended_early, read_before
+from sinkbench.trial.trial import measured, raise_if_ended_early, read_before
 from sinkbench.trial.values import After, Loaded, Measured, Timeline
-from sinkbench.trial.workload import Around, Figures
+from sinkbench.trial.workload import Around, Figures, Workload
 
 # Limits a visit, in lengths of a pilot; the pilot continues at its next one: those in between warm the same JVMs.
 LONGEST_VISIT = 9
 
 
-class Drain:
-    def around(self, own: Resources) -> AbstractContextManager[Around]:
-        return nullcontext(Around())
-
+class Drain(Workload):
     def load(self, own: Resources) -> Loaded | None:
         return load_topic(own)
 
     def run(self, own: Resources, around: Around, loaded: Loaded | None) -> Timeline:
         own.observer.phase("draining")
-        return drained_by(own)
+        return drain_of(own).to_the_end()
 
     def read(self, own: Resources, around: Around, found: Measured) -> After:
         # Rows from before the trial have times, too.
@@ -55,12 +48,13 @@ class Drain:
         return After(stamped_records_per_second=times.rate(own.names.target, own.records))
 
     def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
+        stalled = stalls(found.samples, found.records)
         if not found.cell.probes:
             # Too few samples for a rate or its steadiness.
-            return drained(found, reasons, found.after.stamped_records_per_second)
+            return drained(found, reasons, found.after.stamped_records_per_second, stalled)
         steady = steadiness(*stored_counts(found.samples), found.records)
         return {
-            **drained(found, reasons, rate_after(found.samples, found.records, steady.from_seconds)),
+            **drained(found, reasons, rate_after(found.samples, found.records, steady.from_seconds), stalled),
             "steady": steady.steady,
             "warm_up_seconds": rounded(steady.warm_up_seconds),
             **looked_at(found),
@@ -73,48 +67,42 @@ def load_topic(own: Resources) -> Loaded:
     return check_loaded(own.load_topic(progress=lambda done: own.observer.progress(done, own.records)))
 
 
-def timeouts_of(own: Resources, enough: Enough | None = None) -> Timeouts:
+def drain_of(own: Resources, enough: Enough | None = None) -> Following:
     drain = own.cluster.plan.drain
-    return Timeouts(drain.stall_seconds, drain.timeout_seconds, enough)
+    timeouts = Timeouts(drain.stall_seconds, drain.timeout_seconds, enough)
+    return Following(own, probes(own), DrainWatch(own.records, own.cell.tasks, timeouts))
 
 
-def drained_by(own: Resources, enough: Enough | None = None) -> Timeline:
-    following = Following(own, probes(own), DrainWatch(own.records, own.cell.tasks, timeouts_of(own, enough)))
-    with following, following.samples() as samples:
-        for _ in samples:
-            pass
-    return following.timeline
-
-
-def drained(
-    found: Measured, reasons: Sequence[Reason], rate: float | None, stalled: Sequence[Stall] | None = None
-) -> Figures:
-    """Returns the figures of a drain; without a rate it is invalid. `stalled` replaces the stalls of the samples."""
+def drained(found: Measured, reasons: Sequence[Reason], rate: float | None, stalled: Sequence[Stall]) -> Figures:
+    """Returns the figures of a drain; without a rate, or if it stood still for long, it is invalid."""
     more = []
     if rate is None and not reasons:
         text = "too few samples between 10 % and 90 % of the records; ask for a longer window_seconds"
         more.append(Reason(code=ReasonCode.TOO_SHORT, text=text))
-    stalled = stalls(found.samples, found.records) if stalled is None else stalled
+    if (much := much_stalled(stalled, found.samples, found.records)) is not None:
+        share, longest = much
+        who = NAMES.get(longest.silent, longest.silent)
+        why = f"{who} answered no probe meanwhile" if who else "no new record was seen in the sink"
+        text = f"it stood still for {percent(share)} of the measured time: {why}"
+        more.append(Reason(code=ReasonCode.STALLED, text=text, figures={"share": round(share, 3)}))
     seen = middle(found.samples, found.records) is not None
-    return Figures(
-        reasons=more,
-        bottleneck=bottleneck(found),
-        notes=noted(found, stalled),
-        stalled_seconds=rounded(sum(each.seconds for each in stalled), 1) if seen else None,
-        records_per_second=rounded(rate, 1),
-        stamped_records_per_second=rounded(found.after.stamped_records_per_second, 1),
-        window_seconds=rounded(window_seconds(found.samples, found.records)),
-    )
+    return {
+        "reasons": more,
+        "bottleneck": bottleneck(found),
+        "notes": noted(found, stalled),
+        "stalled_seconds": rounded(sum(each.seconds for each in stalled), 1) if seen else None,
+        "records_per_second": rounded(rate, 1),
+        "stamped_records_per_second": rounded(found.after.stamped_records_per_second, 1),
+        "window_seconds": rounded(window_seconds(found.samples, found.records)),
+    }
 
 
 def looked_at(found: Measured) -> Figures:
     """Returns whether the JVMs were warm, and how far tasks read ahead of the sink."""
     window = middle(found.samples, found.records)
     share = None if window is None else compiling_share(found.samples, *window)
-    return Figures(
-        read_ahead_records=read_ahead(found.samples),
-        warm=None if share is None else share <= found.plan.drain.compiling_percent / 100,
-    )
+    warm = None if share is None else share <= found.plan.drain.compiling_percent / 100
+    return {"read_ahead_records": read_ahead(found.samples), "warm": warm}
 
 
 @dataclass(frozen=True)
@@ -137,10 +125,9 @@ def take_pilot(own: Resources, seconds_left: float = math.inf) -> Pilot:
     notes, found = Notes(own.observer), measured(own)
     with notes.catching():
         create_target(own)
-        found = replace(found, before=read_before(own))
-        found = replace(found, before=check_replication(own, found.before, notes))
+        found = replace(found, before=read_before(own, notes))
         enough = Enough(seconds, drain.compiling_percent / 100, longest)
-        found = replace(found, timeline=drained_by(own, enough))
+        found = replace(found, timeline=drain_of(own, enough).to_the_end())
         raise_if_ended_early(found, notes)
     problem = failure_of(found) or "; ".join(reason.text for reason in notes.reasons)
     if not found.samples:
@@ -157,7 +144,3 @@ def rate_after(samples: Sequence[Sample], records: int, seconds: float | None) -
     """Records per second from `seconds` (or 10 % stored) to 90 % stored; None if too few samples show progress."""
     found = drain_rate(*stored_counts(samples), records, from_seconds=seconds)
     return None if found is None else found.records_per_second
-
-
-def rounded(value: float | None, digits: int = 3) -> float | None:
-    return None if value is None else round(value, digits)

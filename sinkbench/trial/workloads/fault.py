@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
+from sinkbench.analysis.content import documents_of
 from sinkbench.analysis.recovery import late_of, recovery_of, without_rates
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
@@ -15,16 +17,15 @@ from sinkbench.sinks import needed
 from sinkbench.trial.following import Following, uneven
 from sinkbench.trial.probes import background_probes
 from sinkbench.trial.reasons import check_loaded
-from sinkbench.trial.record import bad_letters, dead_letters
 from sinkbench.trial.resources import Resources
+from sinkbench.trial.stop import Deed, FaultWatch, Patience
 from sinkbench.trial.values import After, Faulted, Loaded, Measured, Timeline
-from sinkbench.trial.workload import Around, Figures
+from sinkbench.trial.workload import Around, Figures, Workload
 from sinkbench.trial.workloads.disk import disk_to_fill, usual_roles
 from sinkbench.trial.workloads.drain import load_topic
-from sinkbench.trial.workloads.faultwatch import Deed, FaultWatch, Patience
-from sinkbench.trial.workloads.injection import Began, Ended, Event, Injection, Moved, Poisoned, Renamed
+from sinkbench.trial.workloads.injection import Event, Injection
 from sinkbench.trial.workloads.network import proxied_network, proxy_targets_used
-from sinkbench.trial.workloads.offering import Backlog, Offering
+from sinkbench.trial.workloads.offering import Offering
 from sinkbench.trial.workloads.sustain import arrivals_around, clock_ms, one_in, read_arrivals
 
 # The producer waits for a restarting broker.
@@ -34,7 +35,7 @@ START_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Fault:
+class Fault(Workload):
     """The workload with a fault. It ends when all records are read, however often they were written.
 
     The fault's effect is no reason against the trial. After the plan's patience, a pipeline that does not recover is
@@ -71,12 +72,13 @@ class Fault:
         longest = plan.drain.timeout_seconds + fault.most_seconds
         longest += 0 if self.offered is None else plan.constant_load.seconds
         watch = FaultWatch(own.records, own.cell.tasks, Patience(fault.patience_seconds, longest))
-        meanwhile = f"{own.records:,} records are drained"
+        doing, meanwhile = "draining", f"{own.records:,} records are drained"
         if self.offered is not None:
-            meanwhile = f"{self.offered:,.0f} records/s come"
-        own.observer.phase("draining" if self.offered is None else f"offering {self.offered:,.0f} records/s")
+            doing, meanwhile = (f"{verb} {self.offered:,.0f} records/s" for verb in ("offering", "taking"))
+        own.observer.phase(doing)
         following = Following(own, background_probes(own), watch)
-        injection, load = Injection(own, fault, around, following.now), self._load_of(own, loaded)
+        injection = Injection(own, fault, around, following.now)
+        load = Offering(own, self.offered or 0.0, LATE_SECONDS, loaded)
         sent: Loaded | None = None
         due, course = _Due(self.offered is None, fault, plan.constant_load.seconds, own.records), _Course(own)
         with following, _refreshed(own, fault), around.arriving or nullcontext(), load, course.told_of(injection):
@@ -90,7 +92,8 @@ class Fault:
                     injection.check()
                     if due.has_come(sample):
                         if not course.began:
-                            course.too_late(self.offered is None and (sample.stored or 0) >= own.records)
+                            late = self.offered is None and (sample.stored or 0) >= own.records
+                            course.found = replace(course.found, too_late=late)
                             own.observer.phase(f"{fault.name}, while {meanwhile}")
                         injection.begin(following.placement or {})
                         course.take(injection.events())
@@ -100,7 +103,7 @@ class Fault:
                     if (deed := watch.deed(sample)) is not None:
                         course.act(deed, following.now())
             course.take(injection.events())
-            course.recovered(watch.recovered)
+            course.found = replace(course.found, recovered=watch.recovered)
             sent = _without_poison(own, load.result(), course.found.poisoned)
             check_loaded(sent)
         if sent is None and load.loaded is not None:
@@ -108,13 +111,6 @@ class Fault:
             with suppress(ServiceError, OSError):
                 sent = _without_poison(own, load.loaded, course.found.poisoned)
         return replace(following.timeline, loaded=sent, faulted=course.found)
-
-    def _load_of(self, own: Resources, loaded: Loaded | None) -> Offering | Backlog:
-        if self.offered is not None:
-            return Offering(own, self.offered, LATE_SECONDS)
-        if loaded is None:
-            raise RuntimeError("a backlog is loaded before the connector starts")
-        return Backlog(loaded)
 
     def read(self, own: Resources, around: Around, found: Measured) -> After:
         if found.audited.audit is None or around.arriving is None:
@@ -124,19 +120,18 @@ class Fault:
         return After(arrivals=arrivals, notes=[f"it is not known when records came: {why}"] if why else [])
 
     def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
-        more, broken = [], found.timeline.faulted or Faulted()
+        more, broken = [], found.faulted
         if broken.too_late and self.fault.what != NONE and not reasons:
             text = f"all {found.records:,} records were stored before '{self.fault.name}' began"
             text = f"{text}; give it a larger backlog_records"
             more.append(Reason(code=ReasonCode.RAN_DRY, text=text, figures={"records": found.records}))
         whole = found.timeline.failed is None and broken.began is not None and broken.ended is not None
-        return Figures(
-            reasons=more,
-            bottleneck=None,
-            notes=[*found.after.notes],
-            offered_records_per_second=None if self.offered is None else round(self.offered, 1),
-            recovery=self._recovery(found, broken) if whole else None,
-        )
+        return {
+            "reasons": more,
+            "notes": found.after.notes,
+            "offered_records_per_second": None if self.offered is None else round(self.offered, 1),
+            "recovery": self._recovery(found, broken) if whole else None,
+        }
 
     def _recovery(self, found: Measured, broken: Faulted) -> Recovery:
         ended = None if self.fault.seconds is None else broken.ended
@@ -145,18 +140,20 @@ class Fault:
         late, latest = (None, None) if seen is None else late_of(seen.due_us, seen.stored_us, share)
         recovery = recovery_of(found.samples, broken.began or 0.0, ended, found.cell.tasks, broken.target)
         recovery = recovery if self.offered is not None else without_rates(recovery)
-        audit = found.audited.audit
-        more = {
+        audit, letters = found.audited.audit, found.audited.letters if found.before.queue.name else None
+        more: dict[str, Any] = {
             "late_records": late,
             "latest_seconds": latest,
             "recovered": broken.recovered,
             "connections_left": found.stopped.unattributed,
             "poisoned": broken.poisoned if self.fault.what == POISON else None,
             "poison_stored": None if not broken.poisoned or audit is None else audit.foreign,
-            "poison_dead": bad_letters(found) if broken.poisoned else None,
-            "dead_letters": dead_letters(found),
+            "dead_letters": None if letters is None else len(letters),
             "acts": list(broken.acts),
         }
+        if letters is not None and broken.poisoned:
+            bad = (each for each in letters if not documents_of([each.value], found.trial, found.cell.form))
+            more["poison_dead"] = len({each.source or each.value for each in bad})
         return recovery.model_copy(update=more)
 
 
@@ -165,7 +162,7 @@ class _Course:
 
     def __init__(self, own: Resources) -> None:
         self._own = own
-        self._moved: Moved | None = None
+        self._moved: tuple[str, int] | None = None
         self.found = Faulted()
 
     @property
@@ -183,22 +180,9 @@ class _Course:
 
     def take(self, events: Iterable[Event]) -> None:
         for event in events:
-            if isinstance(event, Began):
-                self.found = replace(self.found, began=event.at, target=event.target)
-            elif isinstance(event, Ended):
-                self.found = replace(self.found, ended=event.at)
-            elif isinstance(event, Poisoned):
-                self.found = replace(self.found, poisoned=self.found.poisoned + event.count)
-            elif isinstance(event, Renamed):
-                self._own.names = event.names
-            else:
-                self._moved = event
-
-    def too_late(self, late: bool) -> None:
-        self.found = replace(self.found, too_late=late)
-
-    def recovered(self, recovered: bool) -> None:
-        self.found = replace(self.found, recovered=recovered)
+            self.found = replace(self.found, **event.found)
+            self._moved = event.moved or self._moved
+            self._own.names = event.names or self._own.names
 
     def act(self, deed: Deed, now: float) -> None:
         """Sends the request that a user would send after waiting."""
@@ -209,7 +193,8 @@ class _Course:
         act = Act(seconds=round(now - (self.found.began or 0.0), 3), command=deed.format(name=own.names.connector))
         self.found = replace(self.found, acts=(*self.found.acts, act))
         if to is not None:
-            own.redirect(to)
+            with own.overriding(to):
+                own.start_connector_again()
         elif deed == Deed.RESTART_FAILED:
             connect.restart_failed(own.names.connector)
         else:
@@ -223,7 +208,7 @@ class _Course:
             return None
         proxies = needed(cluster.stack.faults, "faults").proxies
         used = {} if proxies is None else proxy_targets_used(cluster.file_of(cell), cell.sink, proxies.targets)
-        return used[cell.sink].at(moved.host, moved.port) if cell.sink in used else None
+        return used[cell.sink].at(*moved) if cell.sink in used else None
 
 
 class _Due:
@@ -250,13 +235,12 @@ class _Due:
 
 def _check_start(own: Resources, following: Following, sample: Sample, *, began: bool) -> None:
     """Raises TrialFailed if the tasks do not start, or are uneven before the fault, whose effect that is later."""
-    if following.placement is None and sample.seconds > START_SECONDS:
-        text = f"not all of {own.cell.tasks} tasks started in {START_SECONDS:.0f} s"
+    placed, cell = following.placement, own.cell
+    if placed is None and sample.seconds > START_SECONDS:
+        text = f"not all of {cell.tasks} tasks started in {START_SECONDS:.0f} s"
         raise TrialFailed(text, ReasonCode.TASKS_NOT_STARTED)
-    if following.placement is None or began:
-        return
-    if (text_of := uneven(following.placement, own.cell.workers, own.cell.tasks)) is not None:
-        raise TrialFailed(text_of, ReasonCode.TASKS_UNEVEN, workers=own.cell.workers)
+    if placed is not None and not began and (text_of := uneven(placed, cell.workers, cell.tasks)) is not None:
+        raise TrialFailed(text_of, ReasonCode.TASKS_UNEVEN, workers=cell.workers)
 
 
 @contextmanager

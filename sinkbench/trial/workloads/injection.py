@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from sinkbench.errors import ConnectError, ServiceError, StackError, TrialFailed
 from sinkbench.plan.faults import (
@@ -43,41 +44,12 @@ Step = Callable[[], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True)
-class Began:
-    """The fault began at this time on the samples' clock; `target` names what is affected."""
+class Event:
+    """What has happened: fields of `Faulted`, the address of another primary, or the connector's new names."""
 
-    at: float
-    target: str
-
-
-@dataclass(frozen=True)
-class Ended:
-    """The fault is undone and all is ready, at this time on the samples' clock."""
-
-    at: float
-
-
-@dataclass(frozen=True)
-class Moved:
-    """Another node is the primary, at this address."""
-
-    host: str
-    port: int
-
-
-@dataclass(frozen=True)
-class Renamed:
-    names: Names
-
-
-@dataclass(frozen=True)
-class Poisoned:
-    """This many more bad records were written to the topic."""
-
-    count: int
-
-
-Event = Began | Ended | Moved | Renamed | Poisoned
+    found: Mapping[str, Any] = field(default_factory=dict)
+    moved: tuple[str, int] | None = None
+    names: Names | None = None
 
 
 class Injection(Background[None]):
@@ -114,7 +86,7 @@ class Injection(Background[None]):
         """Begins the fault, once. `placement` is the number of tasks per worker."""
         if self._future is None:
             target, steps = self._steps(placement)
-            self._events.put(Began(self._now(), target))
+            self._events.put(Event({"began": self._now(), "target": target}))
             self._submit(partial(self._run, steps))
 
     def events(self) -> Iterator[Event]:
@@ -129,7 +101,7 @@ class Injection(Background[None]):
             with step():
                 # A fault without an end lasts until the trial's end.
                 self._stop.wait(self._seconds)
-        self._events.put(Ended(self._now()))
+        self._events.put(Event({"ended": self._now()}))
 
     def _steps(self, placement: Mapping[str, int]) -> tuple[str, list[Step]]:
         """Returns the names of what is affected, and the successive steps: each is entered, lasts, and is left."""
@@ -144,18 +116,15 @@ class Injection(Background[None]):
             return around.network.target, [partial(around.network.broken, fault)]
         if around.disk is not None:
             return f"disk of {service}", [partial(self._filling, around.disk)]
-        of_connector: dict[str, list[Step]] = {
-            "pause": [self._paused],
-            "join": [self._joined],
-            "rename": [self._renamed],
-            "restart": [self._restarted] * fault.times,
-        }
         others: dict[str, tuple[str, list[Step]]] = {
             PROMOTE: (f"primary of {service}", [self._promoted]),
             REFUSE: (service, [self._refusing]),
             POISON: (fault.hits, [self._poisoning]),
             COMMAND: (fault.name, [partial(commanded, fault.command or "", fault.undo or "", own.names)]),
-            **{what: (CONNECTOR, steps) for what, steps in of_connector.items()},
+            "pause": (CONNECTOR, [self._paused]),
+            "join": (CONNECTOR, [self._joined]),
+            "rename": (CONNECTOR, [self._renamed]),
+            "restart": (CONNECTOR, [self._restarted] * fault.times),
         }
         return others.get(fault.what, ("", []))
 
@@ -176,7 +145,7 @@ class Injection(Background[None]):
     def _promoted(self) -> Iterator[None]:
         faults = needed(self._own.cluster.stack.faults, "faults")
         promotion = needed(faults.promotion(self._own.cell.sink), "promotion")
-        self._events.put(Moved(*promotion.promote()))
+        self._events.put(Event(moved=promotion.promote()))
         try:
             yield
         finally:
@@ -217,11 +186,12 @@ class Injection(Background[None]):
         """Writes bad records between those of the load, evenly over the fault's time."""
         own, fault = self._own, self._fault
         count = max(1, round(fault.bad_share * own.records))
-        portions = max(1, min(count, round(fault.most_seconds / PORTION_SECONDS)))
+        portions, written = max(1, min(count, round(fault.most_seconds / PORTION_SECONDS))), 0
         for portion in range(portions):
             numbers = range(portion * count // portions, (portion + 1) * count // portions)
             values = (poison(fault.bad_records, number) for number in numbers)
-            self._events.put(Poisoned(own.cluster.kafka.produce(own.names.topic, values)))
+            written += own.cluster.kafka.produce(own.names.topic, values)
+            self._events.put(Event({"poisoned": written}))
             if self._stop.wait(fault.most_seconds / portions):
                 break
         # The time has passed.
@@ -253,7 +223,7 @@ class Injection(Background[None]):
         before, renamed = self._own.named(self._own.names), self._own.named(self._own.names.renamed)
         before.remove_connector()
         # Reported before it exists: an error that ends the trial now removes it by its new name.
-        self._events.put(Renamed(renamed.names))
+        self._events.put(Event(names=renamed.names))
         renamed.start_connector()
         yield
 

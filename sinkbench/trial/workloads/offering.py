@@ -53,14 +53,17 @@ class Offering(Background[Loaded]):
     After an error it finishes, unless late: a complete load can be audited.
     """
 
-    def __init__(self, own: Resources, rate: float, late_seconds: float = LATE_SECONDS) -> None:
-        """`rate` is in records per second; the load may take a tenth plus `late_seconds` longer."""
+    def __init__(
+        self, own: Resources, rate: float, late_seconds: float = LATE_SECONDS, loaded: Loaded | None = None
+    ) -> None:
+        """`rate` is in records per second; the load may take a tenth plus `late_seconds` longer. Nothing is left to do
+        for a backlog that is `loaded` before the connector starts."""
         super().__init__("load")
         self._own = own
         self._rate = rate
         self._late_seconds = late_seconds
         self._began = 0.0
-        self.loaded: Loaded | None = None
+        self.loaded = loaded
 
     def __exit__(self, *raised: object) -> None:
         if isinstance(raised[1], TrialFailed | ServiceError | OSError) and self.loaded is None:
@@ -68,7 +71,7 @@ class Offering(Background[Loaded]):
         super().__exit__(*raised)
 
     def begin(self) -> None:
-        if self._future is None:
+        if self._future is None and self.loaded is None:
             self._began = time.monotonic()
             self._submit(partial(self._own.load_topic, self._rate, stop=self._stop))
 
@@ -85,6 +88,8 @@ class Offering(Background[Loaded]):
 
     def result(self) -> Loaded:
         """Returns the result once all is stored. Raises TrialFailed if the load failed or has not begun."""
+        if self.loaded is not None:
+            return self.loaded
         if self._future is None:
             raise TrialFailed("the load was not begun, since the tasks did not start", ReasonCode.TASKS_NOT_STARTED)
         self.loaded = self._future.result()
@@ -100,27 +105,3 @@ class Offering(Background[Loaded]):
     def _seconds_left(self) -> float:
         due = self._own.records / self._rate
         return self._began + due * (1 + LATE_SHARE) + self._late_seconds - time.monotonic()
-
-
-class Backlog:
-    """A load that is in the topic before the connector starts; replaces an `Offering`."""
-
-    def __init__(self, loaded: Loaded) -> None:
-        self.loaded: Loaded | None = loaded
-
-    def __enter__(self) -> Backlog:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        return
-
-    def begin(self) -> None:
-        """Does nothing."""
-
-    def check(self) -> None:
-        """Does nothing."""
-
-    def result(self) -> Loaded:
-        if self.loaded is None:
-            raise RuntimeError("a backlog is loaded before the connector starts")
-        return self.loaded

@@ -1,8 +1,5 @@
-"""Re-scales a running connector during its drain and measures how long that takes.
-
-Connect stops all tasks and starts the new ones; their consumers rebalance. The request comes when 40 % of the
-records are stored. The rebalance is over when the group is stable with a member per task and all tasks are RUNNING;
-the rate is measured from then to 90 %."""
+"""Re-scales a running connector when 40 % of the records are stored, and measures how long that takes: until the group
+is stable with a member per task and all tasks are RUNNING. The rate is measured from then to 90 %."""
 
 from __future__ import annotations
 
@@ -17,13 +14,10 @@ from sinkbench.analysis.samples import Sample, stored_counts
 from sinkbench.analysis.stalls import Stall, stalls
 from sinkbench.errors import ReasonCode
 from sinkbench.results import Reason, Rescale
-from sinkbench.trial.following import Following
-from sinkbench.trial.probes import probes
 from sinkbench.trial.resources import Resources
-from sinkbench.trial.stop import DrainWatch
 from sinkbench.trial.values import Loaded, Measured, Rescaled, Timeline
 from sinkbench.trial.workload import Around, Figures
-from sinkbench.trial.workloads.drain import Drain, drained, looked_at, rate_after, timeouts_of
+from sinkbench.trial.workloads.drain import Drain, drain_of, drained, looked_at, rate_after
 
 ASK_SHARE = 0.4
 
@@ -31,8 +25,7 @@ ASK_SHARE = 0.4
 class LiveRescale(Drain):
     def run(self, own: Resources, around: Around, loaded: Loaded | None) -> Timeline:
         own.observer.phase("draining")
-        following = Following(own, probes(own), DrainWatch(own.records, own.cell.tasks, timeouts_of(own)))
-        step = Rescaled()
+        following, step = drain_of(own), Rescaled()
         with following, following.samples() as samples:
             for sample in samples:
                 if step.asked is None:

@@ -17,21 +17,20 @@ from sinkbench.analysis.samples import Sample, stored_counts
 from sinkbench.analysis.stalls import stalls
 from sinkbench.bottleneck.rules import LEAST_OFFERED
 from sinkbench.errors import ReasonCode, ServiceError
+from sinkbench.metrics.seen import rounded
 from sinkbench.plan.plan import Plan
 from sinkbench.results import LatencyMs, Reads, Reason
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Arrivals, ArrivalWatch
 from sinkbench.trial.following import Following
 from sinkbench.trial.probes import probes
-from sinkbench.trial.readprocess import Told
-from sinkbench.trial.reads import Reader
+from sinkbench.trial.reads import Reader, Told
 from sinkbench.trial.reasons import check_loaded
 from sinkbench.trial.record import bottleneck, noted
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.stop import DrainWatch, Timeouts
 from sinkbench.trial.values import After, Loaded, Measured, Timeline
-from sinkbench.trial.workload import Around, Figures
-from sinkbench.trial.workloads.drain import rounded
+from sinkbench.trial.workload import Around, Figures, Workload
 from sinkbench.trial.workloads.offering import Offering
 
 # Long enough for a 99th percentile at a few queries a second.
@@ -51,7 +50,7 @@ def one_in(plan: Plan, records: int) -> int:
 
 
 @dataclass(frozen=True)
-class Sustain:
+class Sustain(Workload):
     """Offers a constant load, open loop, for the plan's time. The load begins when the connector's tasks run.
 
     `offered` is in records per second; `search`: the trial belongs to a search for the highest sustained rate.
@@ -75,7 +74,8 @@ class Sustain:
         own.observer.phase(f"offering {self.offered:,.0f} records/s")
         following = Following(own, probes(own, growing=True), DrainWatch(own.records, own.cell.tasks, timeouts))
         offering, told = Offering(own, self.offered), None
-        with following, offering, around.arriving or nullcontext(), _reader(own) as reader:
+        reading = nullcontext() if own.cell.reads is None else Reader(own.read_order)
+        with following, offering, around.arriving or nullcontext(), reading as reader:
             with following.samples() as samples:
                 for _ in samples:
                     if following.placement is not None:
@@ -107,9 +107,13 @@ class Sustain:
             return reader.end()
 
     def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
-        more = [] if reasons else _generator_too_slow(found.offered_share)
+        more, share = [], found.offered_share
         times, lags = _while_offered(found.samples, found.records)
-        if not times and not (reasons or more):
+        if share is not None and share < LEAST_OFFERED and not reasons:
+            text = f"the generator was the limit: it sent {100 * share:.1f} % of the load in time; offer less, or use"
+            text += " more load generators"
+            more.append(Reason(code=ReasonCode.GENERATOR_TOO_SLOW, text=text, figures={"share": share}))
+        elif not times and not reasons:
             text = "no sample was taken while the load was offered; ask for a longer sustain.seconds"
             more.append(Reason(code=ReasonCode.NO_SAMPLES, text=text))
         invalid = bool(reasons or more)
@@ -119,21 +123,21 @@ class Sustain:
         if found.after.arrivals is not None and not invalid and lag.verdict != GROWING:
             from_us = found.timeline.from_us + 1e6 * (warm or 0.0)
             latency, searchable = _latencies(found.after.arrivals, one_in(found.plan, found.records), from_us)
-        return Figures(
-            reasons=more,
+        return {
+            "reasons": more,
             # A pipeline that keeps up is limited only by its load.
-            bottleneck=bottleneck(found) if lag.verdict == GROWING or invalid else None,
-            notes=[*noted(found, stalls(found.samples, found.records)), *found.after.notes],
-            pilot=self.search,
-            reads=_reads(found.timeline.reads, found.after.idle_reads),
-            records_per_second=rounded(_stored_rate(found.samples, times, warm), 1),
-            offered_records_per_second=round(self.offered, 1),
-            sent_share=rounded(found.offered_share, 5),
-            lag=lag,
-            latency_ms=latency,
-            searchable_ms=searchable,
-            warm_up_seconds=None if warm is None else round(warm - times[0], 3),
-        )
+            "bottleneck": bottleneck(found) if lag.verdict == GROWING or invalid else None,
+            "notes": [*noted(found, stalls(found.samples, found.records)), *found.after.notes],
+            "pilot": self.search,
+            "reads": _reads(found.timeline.reads, found.after.idle_reads),
+            "records_per_second": rounded(_stored_rate(found.samples, times, warm), 1),
+            "offered_records_per_second": round(self.offered, 1),
+            "sent_share": rounded(share, 5),
+            "lag": lag,
+            "latency_ms": latency,
+            "searchable_ms": searchable,
+            "warm_up_seconds": None if warm is None else round(warm - times[0], 3),
+        }
 
 
 def arrivals_around(own: Resources) -> AbstractContextManager[ArrivalWatch | None]:
@@ -155,26 +159,17 @@ def read_arrivals(own: Resources, around: Around) -> tuple[Arrivals | None, str]
         return None, in_one_line(error)
 
 
-def _reader(own: Resources) -> AbstractContextManager[Reader | None]:
-    return nullcontext() if own.cell.reads is None else Reader(own.read_order)
-
-
-def _generator_too_slow(share: float | None) -> list[Reason]:
-    if share is None or share >= LEAST_OFFERED:
-        return []
-    text = f"the generator was the limit: it sent {100 * share:.1f} % of the load in time; offer less,"
-    text += " or use more load generators"
-    return [Reason(code=ReasonCode.GENERATOR_TOO_SLOW, text=text, figures={"share": share})]
-
-
 def _reads(loaded: Told | None, idle: Told | None) -> Reads | None:
     told = [each for each in (loaded, idle) if each is not None]
     if not told:
         return None
-    loaded_ms, idle_ms = (None if each is None else latency_of(each.latencies_us) for each in (loaded, idle))
-    problem = next((each.problem for each in told if each.problem), "")
-    failed, unasked = sum(each.failed for each in told), sum(each.unasked for each in told)
-    return Reads(loaded_ms=loaded_ms, idle_ms=idle_ms, failed=failed, problem=problem, unasked=unasked)
+    return Reads(
+        loaded_ms=None if loaded is None else latency_of(loaded.latencies_us),
+        idle_ms=None if idle is None else latency_of(idle.latencies_us),
+        failed=sum(each.failed for each in told),
+        problem=next((each.problem for each in told if each.problem), ""),
+        unasked=sum(each.unasked for each in told),
+    )
 
 
 def _while_offered(samples: Sequence[Sample], records: int) -> tuple[list[float], list[float]]:

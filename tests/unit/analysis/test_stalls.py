@@ -1,11 +1,14 @@
 """Gaps in which a drain stored nothing."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.analysis.samples import Sample
-from sinkbench.analysis.stalls import idle_tasks, silences, stalls
+from sinkbench.analysis.stalls import idle_tasks, much_stalled, silences, stalls
+from tests.support.present import present
 from tests.support.trials import sample
 
 RECORDS, RATE, STEP = 10_000, 500, 0.25
@@ -48,14 +51,41 @@ def test_before_and_after_the_middle_no_rate_suffers() -> None:
     assert stalls(drain(9, 8)[:40], RECORDS) == []
 
 
-def test_a_service_that_answers_no_probe_is_named_and_one_that_is_not_asked_is_not() -> None:
-    answers = [3, 3, 3, *[None] * 4, 3, None, 3, None]
-    seen = [sample(10.0 + at, 100 * at, tasks_running=tasks) for at, tasks in enumerate(answers)]
-    (silence,) = silences(seen)
+def muted(service: str, *seconds: int, since: float = 12.0) -> list[Sample]:
+    """A sample a second from second 10 on; in these seconds after it the service does not answer."""
+    return [sample(10.0 + at, 100 * at, silent={service: since} if at in seconds else {}) for at in range(12)]
+
+
+def test_a_service_that_answers_no_probe_is_named_from_its_last_answer_on() -> None:
+    (silence,) = silences(muted("connect", 4, 5, 6))
     assert silence.in_words == "Connect answered no probe for 5.0 s, from second 2.0 on"
-    # A sink that held up the probes says nothing of the others.
-    assert silences([sample(at, 100, tasks_running=3, uncommitted=0) for at in (1.0, 2.0, 12.0, 13.0)]) == []
-    assert silences([sample(10.0 + at, 100 * at, tasks_running=None, uncommitted=None) for at in range(9)]) == []
+    (to_the_end,) = silences(muted("kafka", 8, 9, 10, 11, since=17.5))
+    assert (to_the_end.service, to_the_end.began_seconds, to_the_end.seconds) == ("kafka", 7.5, 3.5)
+    assert silences(muted("kafka", 3)) == silences(muted("kafka")) == []
+
+
+@pytest.mark.parametrize(("silent_from", "service"), [(9.5, "pgbouncer"), (12, "pgbouncer"), (14, "")])
+def test_the_cause_of_a_stall_is_who_was_silent_for_half_of_it(silent_from: float, service: str) -> None:
+    seen = [
+        replace(each, silent={"pgbouncer": 100 + silent_from} if silent_from <= each.seconds - 100 < 17 else {})
+        for each in drain(9, 8)
+    ]
+    (stall,) = stalls(seen, RECORDS)
+    assert stall.silent == service
+    assert stall.in_words.endswith("PgBouncer answered no probe meanwhile") is bool(service)
+
+
+@pytest.mark.parametrize(("seconds", "share"), [(3.5, 0.19), (8, 0.33)])
+def test_the_share_of_the_measured_time_counts(seconds: float, share: float) -> None:
+    seen = drain(9, seconds)
+    found, stall = present(much_stalled(stalls(seen, RECORDS), seen, RECORDS))
+    assert (found, stall.seconds) == (pytest.approx(share, abs=0.03), pytest.approx(seconds, abs=0.5))
+    # Of a long drain it is little, and what was before the middle is not measured.
+    records = 40_000
+    long = [sample(each.seconds, each.stored) for each in seen[:-1]]
+    long += [sample(each.seconds + 0.25 * at, 10_000 + 125 * at) for at, each in enumerate([seen[-1]] * 241)]
+    assert (much_stalled(stalls(long, records), long, records) is None) is (seconds < 5)
+    assert much_stalled([], seen, RECORDS) is None
 
 
 def drained_by(*running: int | None, failed: int = 0) -> list[Sample]:

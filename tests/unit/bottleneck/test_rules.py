@@ -13,8 +13,8 @@ from sinkbench.bottleneck.evidence import Circumstances, Evidence
 from sinkbench.bottleneck.verdict import NOT_IDENTIFIED, ranks, shared_cause
 from sinkbench.bottleneck.verdict import cause_of as verdict_of
 from sinkbench.results import Bottleneck
-from sinkbench.sinks.elasticsearch import rules as elasticsearch
-from sinkbench.sinks.postgres import rules as postgres
+from sinkbench.sinks.elasticsearch import nodes as elasticsearch
+from sinkbench.sinks.postgres import clients as postgres
 from sinkbench.sinks.postgres.service import PGBOUNCER, POSTGRES
 from tests.support.present import present
 

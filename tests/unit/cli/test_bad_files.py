@@ -31,7 +31,7 @@ from sinkbench.report.samples import course_of, read_samples
 from sinkbench.runs.listing import list_runs
 from sinkbench.runs.reader import load_run
 from sinkbench.settings import CHECKOUT, load_settings
-from sinkbench.sinks.postgres.jdbc import conninfo_of
+from sinkbench.sinks.jdbcurl import jdbc_url
 from sinkbench.stack.stackfile import load_stack_file
 from sinkbench.summary.thresholds import load_thresholds
 from sinkbench.topology import load_topology
@@ -125,7 +125,7 @@ class Reader:
 
 def _connector(root: Path) -> None:
     config = read_connector(root / "connectors" / "postgres" / "jdbc.json")
-    conninfo_of({key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()})
+    jdbc_url({key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()})
 
 
 def _thresholds(root: Path) -> None:

@@ -2,33 +2,40 @@
 
 import json
 import re
-from dataclasses import replace
 
-from sinkbench.doctor.diagnosis import DOCS, Diagnosis, Finding, Found
+from sinkbench.doctor.diagnosis import (
+    DOCS,
+    Diagnosis,
+    Found,
+    Rule,
+    as_values,
+    changes_since,
+    lines,
+    that_stays,
+)
 from sinkbench.doctor.facts import Area
 from sinkbench.doctor.rules import RULES
-from sinkbench.doctor.words import as_values, changes_since, lines, that_stays
 from sinkbench.metrics import anchor
 from sinkbench.settings import CHECKOUT
 from tests.support.doctorfacts import diagnosis, facts, jdbc
 
 
-def finding(code: str, subject: str, what: str = "it is so") -> Finding:
-    return Finding(code, Found(subject, what, "because", "do this"))
+def finding(code: str, subject: str, what: str = "it is so", *, passes: bool = False) -> Found:
+    return Found(subject, what, "because", "do this", rule=Rule(code, (), lambda facts: (), passes))
 
 
 def test_a_finding_is_printed_with_all_of_its_parts() -> None:
-    seen = diagnosis(facts(connectors=(jdbc(read_only=True),)))
+    seen = diagnosis(facts(connectors=(jdbc(failed=2),)))
     said = "\n".join(lines(seen))
-    assert "invalidates a race: jdbc: 127.0.0.1:15432 takes no writes" in said
-    assert "\n    why: every insert fails" in said
-    assert "\n    fix: name the primary" in said
-    assert f"\n    {DOCS}#read-only-database" in said
+    assert "invalidates a race: jdbc: 2 of 3 tasks FAILED" in said
+    assert "\n    why: what they should read stays unread" in said
+    assert "\n    fix: remove the cause" in said
+    assert f"\n    {DOCS}#failed-tasks" in said
     assert f"{len(RULES)} of {len(RULES)} rules saw all that they need: 1 invalidates a race" in said
     # A program gets the same.
     found = json.loads(json.dumps(as_values(seen)))
     assert found["invalid"] is True
-    assert [each["code"] for each in found["findings"]] == ["read-only-database"]
+    assert [each["code"] for each in found["findings"]] == ["failed-tasks"]
 
 
 def test_nothing_found_says_what_was_looked_at_and_what_was_not() -> None:
@@ -50,7 +57,7 @@ def test_watching_tells_what_is_new_and_what_is_gone_but_no_figures_that_change(
 
 
 def test_watching_tells_of_what_may_pass_when_it_is_there_twice() -> None:
-    stays, passes = finding("a", "x"), replace(finding("b", "x"), passes=True)
+    stays, passes = finding("a", "x"), finding("b", "x", passes=True)
     nothing, both = Diagnosis((), ("a", "b")), Diagnosis((stays, passes), ("a", "b"))
     assert that_stays(nothing, both).findings == (stays,)
     assert that_stays(both, both) == both

@@ -13,8 +13,8 @@ from sinkbench.environment.disk import disk, kind_of_block, kind_of_filesystem, 
 from sinkbench.environment.jvm import common, flags_of, version_shown
 from sinkbench.environment.services import jvms
 from sinkbench.sinks import SinkSettings
+from sinkbench.sinks.elasticsearch.index import settings_of
 from sinkbench.sinks.elasticsearch.service import about_of
-from sinkbench.sinks.elasticsearch.settings import settings_of
 from sinkbench.stack import Allowance, Endpoint
 from sinkbench.stack.engine import allowance_of, command_of
 from sinkbench.stack.registry import About

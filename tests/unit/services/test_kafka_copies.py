@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from sinkbench.doctor.look import _behind
 from sinkbench.services.kafka import Kafka, PartitionCopies
 
 
@@ -19,7 +18,3 @@ def test_copies_are_those_of_the_metadata_without_topics_that_are_not_shown(monk
     monkeypatch.setattr(kafka, "_admin", SimpleNamespace(list_topics=lambda topic, timeout: seen))
     copies = PartitionCopies(2, (2, 3, 1), (2, 1))
     assert kafka.copies() == (frozenset({1, 2, 3}), {"tides": {0: copies}})
-    assert _behind({1, 2, 3}, [copies]) == (3,)
-    # A broker that is gone may be the last that was in sync.
-    assert _behind({1, 3}, [PartitionCopies(-1, (2,), (2,))]) == (2,)
-    assert _behind({1, 2, 3}, [PartitionCopies(1, (1, 2), (1, 2))]) == ()

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from sinkbench.services.kafka_release import OLDER, kafka_refusal, release_of
 from sinkbench.services.versions import Supported, numbers_of
 from sinkbench.sinks.elasticsearch.service import SERVICE as ELASTICSEARCH
-from sinkbench.sinks.elasticsearch.service import other_product
 from sinkbench.sinks.postgres.service import PGBOUNCER, POSTGRES
 from sinkbench.stack.external import advice
 from sinkbench.stack.registry import SinkService
@@ -47,19 +46,6 @@ def test_what_is_supported_ends_where_the_next_begins(least: list[int], version:
     older, newer = Supported("", (), bound), Supported("", bound)
     assert numbers_of(f"Server {text} (of somebody)") == tuple(version)
     assert (older.refusal("X", text) is None) != (newer.refusal("X", text) is None)
-
-
-@pytest.mark.parametrize(
-    ("main", "said"),
-    [
-        ({"version": {"distribution": "opensearch", "number": "2.19.1"}}, "it is OpenSearch 2.19.1, not Elasticsearch"),
-        # OpenSearch with compatibility.override_main_response_version, or the Elasticsearch that it came from.
-        ({"version": {"number": "7.10.2"}}, "and calls itself 7.10.2: it is OpenSearch, or an Elasticsearch before"),
-        ({}, "bear no x-elastic-product: it is OpenSearch, or an Elasticsearch before 7.14"),
-    ],
-)
-def test_opensearch_is_called_so(main: dict[str, object], said: str) -> None:
-    assert said in (other_product(main).other or "")
 
 
 # What brokers of these releases answered or declare, of those requests that tell: by number, the highest version.

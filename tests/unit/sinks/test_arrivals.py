@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.sinks.arrivals import SeqNoTimes, clock_offset
-from sinkbench.sinks.elasticsearch.seqnos import highest_found
+from sinkbench.sinks.elasticsearch.times import SeqNoTimes, highest_found
+from sinkbench.sinks.postgres.documents import clock_offset
 
 
 @given(rate=st.floats(10, 1e5), interval_us=st.floats(1_000, 500_000), start_us=st.floats(0, 2e15))

@@ -2,9 +2,9 @@
 
 from sinkbench.analysis.durability import promise_in_words
 from sinkbench.analysis.replication import ShardCopy, Standby
-from sinkbench.sinks.elasticsearch.replication import TIER, copies_of, is_kept_from_some, nodes_of
-from sinkbench.sinks.elasticsearch.settings import settings_of
-from sinkbench.sinks.postgres.replication import standbys_of
+from sinkbench.sinks.elasticsearch.index import settings_of
+from sinkbench.sinks.elasticsearch.nodes import copies_of, nodes_of
+from sinkbench.sinks.postgres.session import standbys_of
 
 
 def test_copies_are_read_with_their_nodes_and_what_has_none_with_the_reason() -> None:
@@ -27,14 +27,13 @@ def test_only_nodes_that_may_hold_the_index_are_counted() -> None:
         "z": {"name": "frozen", "roles": ["data_frozen"]},
         "old": {"name": "old"},
     }
-    assert nodes_of({"nodes": nodes}) == {"all", "content", "old"}
-    assert nodes_of({}) == set()
-
-
-def test_an_index_that_chooses_its_nodes_is_not_judged_by_all_of_them() -> None:
-    assert not is_kept_from_some({TIER: "data_content", "index.routing.allocation.total_shards_per_node": "2"})
-    assert is_kept_from_some({TIER: "data_hot,data_content"})
-    assert is_kept_from_some({"index.routing.allocation.exclude._name": "es-3"})
+    allocation = "index.routing.allocation"
+    usual = {f"{allocation}.include._tier_preference": "data_content", f"{allocation}.total_shards_per_node": "2"}
+    assert nodes_of({"nodes": nodes}, usual) == {"all", "content", "old"}
+    assert nodes_of({}, {}) is None
+    # An index that chooses its nodes is not judged by all of them.
+    assert nodes_of({"nodes": nodes}, {f"{allocation}.include._tier_preference": "data_hot,data_content"}) is None
+    assert nodes_of({"nodes": nodes}, {f"{allocation}.exclude._name": "es-3"}) is None
 
 
 def test_a_server_that_no_other_follows_has_no_standby() -> None:

@@ -1,47 +1,29 @@
-"""The connection that a JDBC connector's configuration describes."""
+"""What a JDBC connector's URL means for PostgreSQL."""
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
-from sinkbench.sinks.postgres.jdbc import conninfo_of, own_commit, refusal
+from sinkbench.sinks.postgres.session import own_commit
+from sinkbench.sinks.postgres.state import refusal
+from sinkbench.stack import Endpoint
+from tests.support.endpoints import endpoints
+from tests.support.parrots import postgres_parrot
 
-LOGIN = {"connection.username": "bench", "connection.password": "it's \\ odd"}
-
-
-@pytest.mark.parametrize(
-    ("url", "where"),
-    [
-        ("jdbc:postgresql://db:6432/bench?stringtype=unspecified", {"host": "db", "port": "6432", "dbname": "bench"}),
-        ("jdbc:postgresql://[::1]:5/bench", {"host": "::1", "port": "5", "dbname": "bench"}),
-        ("jdbc:postgresql:///bench", {"host": "localhost", "dbname": "bench"}),
-    ],
-)
-def test_an_address_of_jdbc_becomes_one_of_libpq(url: str, where: dict[str, str]) -> None:
-    expected = {"port": "5432", "user": "bench", "password": "it's \\ odd", **where}
-    camel = {"camel.beans.pool.url": url, "camel.beans.pool.username": "bench"}
-    camel["camel.beans.pool.password"] = LOGIN["connection.password"]
-    for config in ({**LOGIN, "connection.url": url}, camel):
-        assert conninfo_to_dict(conninfo_of(config) or "") == expected
+LOGIN = {"connection.username": "u", "connection.password": "mine-own"}
 
 
-@pytest.mark.parametrize(
-    "rest", ["", "jdbc:mariadb://db/bench", "jdbc:postgresql:bench", "jdbc:postgresql://${env:HOST}:1/b",
-     "jdbc:postgresql://a:1,b:2/bench"],
-)  # fmt: skip
-def test_what_is_no_such_address_is_not_tried(rest: str) -> None:
-    assert conninfo_of({**LOGIN, "connection.url": rest}) is refusal({**LOGIN, "connection.url": rest}) is None
-
-
-def test_what_only_the_workers_know_is_left_out_and_their_hosts_are_not_tried() -> None:
-    config = {"connection.url": "jdbc:postgresql://db:1/b", **LOGIN, "connection.password": "${env:PASSWORD}"}
-    assert "password" not in conninfo_to_dict(conninfo_of(config) or "")
-    assert refusal({"connection.url": "jdbc:postgresql://no-such-host.invalid/b", **LOGIN}) is None
-
-
-def test_a_connection_that_does_not_come_about_says_why_in_one_line() -> None:
-    said = refusal({"connection.url": "jdbc:postgresql://127.0.0.1:1/b", **LOGIN}) or ""
-    assert "Connection refused" in said
-    assert "\n" not in said
+def test_a_login_that_fails_says_why_and_is_tried_at_the_stacks_own_servers_alone() -> None:
+    with postgres_parrot() as port:
+        own = Endpoint(f"host=127.0.0.1,127.0.0.1 port=1,{port} user=s password=swordfish dbname=d sslmode=disable")
+        there = endpoints(sinks={"postgres": own})
+        url = f"jdbc:postgresql://localhost:{port}/d"
+        said = refusal(there, {**LOGIN, "connection.url": url}) or ""
+        assert "what kind of password is" in said
+        assert "\n" not in said
+        for other in (f"jdbc:postgresql://127.0.0.2:{port}/d", "jdbc:postgresql://${env:HOST}:1/d", "jdbc:a:b", ""):
+            assert refusal(there, {**LOGIN, "connection.url": other}) is None
+        # What only the workers know.
+        assert refusal(there, {**LOGIN, "connection.url": url, "connection.password": "${env:PASSWORD}"}) is None
+        assert refusal(there, {"connection.url": url}) is None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 from sinkbench.analysis.fields import survey
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks.elasticsearch.propose import propose_index
+from sinkbench.sinks.elasticsearch.index import propose_index
 from sinkbench.sinks.postgres.propose import propose_table
 
 ORDER: dict[str, Any] = {

@@ -1,8 +1,8 @@
-"""What a schema file has made or removed elsewhere, and which functions name what has another name in a trial."""
+"""What a schema file has made or removed elsewhere."""
 
 import pytest
 
-from sinkbench.sinks.postgres.schema import Objects, difference, names_one_of
+from sinkbench.sinks.postgres.schema import Objects, difference
 
 TABLE = {("table", 20_001): "public.tides"}
 MANY = {("type", 20_000 + number): f"public.t{number}" for number in range(7)}
@@ -23,18 +23,3 @@ def test_what_was_made_or_removed_elsewhere_is_named(before: Objects, after: Obj
     found = difference(before, after)
     assert (found or "").startswith(said)
     assert (found is None) == (not said)
-
-
-@pytest.mark.parametrize(
-    ("source", "found"),
-    [
-        ("SELECT count(*) FROM tides", "tides"),
-        ('SELECT count(*) FROM public."Tides";', "tides"),
-        ("SELECT currval('tides_id_seq')", "tides_id_seq"),
-        ("SELECT count(*) FROM my_tides", None),
-        ("SELECT count(*) FROM tides_of_march", None),
-        ("-- of tides\nSELECT 1 /* all\ntides */", None),
-    ],
-)
-def test_a_function_that_names_the_table_is_found(source: str, found: str | None) -> None:
-    assert names_one_of(source, {"tides", "tides_id_seq"}) == found

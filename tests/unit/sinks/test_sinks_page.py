@@ -4,8 +4,7 @@ import re
 from dataclasses import fields
 
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks.capabilities import Capabilities
-from sinkbench.sinks.kind import Sink
+from sinkbench.sinks.kind import Capabilities, Sink
 
 PAGE = (CHECKOUT / "docs" / "sinks.md").read_text(encoding="utf-8")
 

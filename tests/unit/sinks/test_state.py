@@ -1,4 +1,4 @@
-"""What the sinks' answers mean to the doctor."""
+"""What the sinks' answers mean to the doctor, and the bytes of an index."""
 
 import json
 from contextlib import closing
@@ -10,13 +10,12 @@ import pytest
 from sinkbench.errors import TargetError
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks.elasticsearch import state as elasticsearch
-from sinkbench.sinks.elasticsearch.audited import stored_bytes
 from sinkbench.sinks.elasticsearch.client import connect
+from sinkbench.sinks.elasticsearch.documents import stored_bytes
 from sinkbench.sinks.postgres import state as postgres
-from sinkbench.sinks.postgres.jdbc import read_only
 from sinkbench.stack import Endpoint
 
-ASKED = {"most": 100, "reserved": 3, "sees": True, "backends": 12, "waited_for": 0}
+ASKED = {"most": 100, "reserved": 3, "sees": True, "backends": 12}
 
 
 def test_connections_of_jdbc_are_distinguished_from_those_of_a_pooler_and_our_own() -> None:
@@ -28,62 +27,28 @@ def test_connections_of_jdbc_are_distinguished_from_those_of_a_pooler_and_our_ow
     assert (hidden.used, hidden.by_jdbc) == (12, None)
 
 
-POOLS = [
-    {"database": "bench", "cl_active": "4", "cl_waiting": "2", **dict.fromkeys(postgres.SERVERS, "1")},
-    {"database": "pgbouncer", "cl_active": "1", "cl_waiting": "0"},
-]
-CONFIG = {"pool_mode": "transaction", "default_pool_size": "10", "max_client_conn": "2000"}
-
-
 @pytest.mark.parametrize(
-    ("version", "setting", "prepared"),
+    ("name", "text", "unsafe"),
     [
-        ("PgBouncer 1.18.0", {}, False),
-        ("1.24.0", {"max_prepared_statements": "200"}, True),
-        ("1.21.0", {"max_prepared_statements": "0"}, False),
+        ("a.sql", "create unlogged\n table tides (payload jsonb)", 1),
+        ("a.sql", (CHECKOUT / "postgres" / "schema.sql").read_text(), 0),
+        ("a.json", json.dumps({"settings": {"index": {"translog": {"durability": "ASYNC"}}}}), 1),
+        ("a.json", json.dumps({"settings": {"index.number_of_replicas": "0"}}), 0),
+        ("a.json", "[1]", None),
     ],
 )
-def test_a_pooler_is_read_as_it_serves_the_database(version: str, setting: dict[str, str], prepared: bool) -> None:
-    config = [{"key": key, "value": value} for key, value in {**CONFIG, **setting}.items()]
-    served = [{"name": "bench", "pool_mode": None, "pool_size": 7}]
-    found = postgres.pooler_of("a:1", version, {"CONFIG": config, "DATABASES": served, "POOLS": POOLS}, "bench")
-    assert (found.mode, found.pool, found.most_clients, found.clients, found.servers) == ("transaction", 7, 2_000, 6, 5)
-    assert found.prepared is prepared
-    own = postgres.pooler_of("a:1", version, {"CONFIG": config, "DATABASES": [{"name": "other"}], "POOLS": []}, "bench")
-    assert (own.mode, own.pool, own.clients) == ("transaction", 10, 0)
-
-
-def test_a_table_that_is_not_logged_is_known_by_its_file(tmp_path: Path) -> None:
-    file = tmp_path / "a.sql"
-    file.write_text("create unlogged\n table tides (payload jsonb)")
-    assert postgres.target_of(file).unsafe == ("the table is UNLOGGED",)
-    assert postgres.target_of(CHECKOUT / "postgres" / "schema.sql").unsafe == ()
+def test_what_a_crash_would_lose_is_known_by_the_target_file(
+    tmp_path: Path, name: str, text: str, unsafe: int | None
+) -> None:
+    look = postgres.target_of if name.endswith(".sql") else elasticsearch.target_of
     with pytest.raises(TargetError, match="no such file"):
-        postgres.target_of(tmp_path / "b.sql")
-
-
-@pytest.mark.parametrize("config", [{}, {"connection.url": "jdbc:postgresql://no.such.host.invalid/a"}])
-def test_a_connection_that_cannot_be_tried_from_here_tells_nothing(config: dict[str, str]) -> None:
-    assert read_only(config) is None
-
-
-@pytest.mark.parametrize(
-    ("settings", "shards", "replicas", "unsafe"),
-    [
-        ({}, 1, 1, 0),
-        ({"index.number_of_replicas": "0"}, 1, 0, 0),
-        ({"index": {"translog": {"durability": "ASYNC"}}}, 1, 1, 1),
-    ],
-)
-def test_an_index_file_is_read(tmp_path: Path, settings: object, shards: int, replicas: int, unsafe: int) -> None:
-    file = tmp_path / "a.json"
-    file.write_text(json.dumps({"settings": settings}))
-    found = elasticsearch.target_of(file)
-    assert (found.shards, found.replicas, len(found.unsafe)) == (shards, replicas, unsafe)
-    assert found.index is None
-    file.write_text("[1]")
-    with pytest.raises(TargetError, match="cannot be used as an index"):
-        elasticsearch.target_of(file)
+        look(tmp_path / name)
+    (tmp_path / name).write_text(text)
+    if unsafe is None:
+        with pytest.raises(TargetError, match="cannot be used as an index"):
+            look(tmp_path / name)
+    else:
+        assert len(look(tmp_path / name)) == unsafe
 
 
 def test_watermarks_that_are_switched_off_are_none() -> None:
@@ -94,13 +59,6 @@ def test_watermarks_that_are_switched_off_are_none() -> None:
     assert elasticsearch.watermarks_of(changed) == {"low": "5gb", "flood": "95%"}
     off = {"defaults": {**defaults, f"{prefix}threshold_enabled": "false"}}
     assert elasticsearch.watermarks_of(off) == {}
-
-
-def test_a_commit_waits_for_some_of_a_quorum() -> None:
-    usual = {"follows": False, "names": "ANY 1 (a, b)", "state": "streaming", "sync_state": "quorum"}
-    both = [{**usual, "pid": pid, "name": name} for pid, name in enumerate("ab", start=1)]
-    found = postgres.database_of({**ASKED, "waited_for": 2}, [], (), both)
-    assert (found.waited_for, found.waits_for, len(found.standbys)) == (1, "ANY 1 (a, b)", 2)
 
 
 def shard(*sizes: int, primary: bool = True) -> dict[str, Any]:

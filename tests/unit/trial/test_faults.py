@@ -22,11 +22,10 @@ from sinkbench.sinks import Arrivals
 from sinkbench.summary.cells import summarize
 from sinkbench.trial.names import TRIAL, Names
 from sinkbench.trial.resources import Resources
-from sinkbench.trial.stop import End
+from sinkbench.trial.stop import MOST_DEEDS, Deed, End, FaultWatch, Patience
 from sinkbench.trial.trial import run_trial
 from sinkbench.trial.values import Queue
 from sinkbench.trial.workloads.fault import Fault
-from sinkbench.trial.workloads.faultwatch import MOST_DEEDS, Deed, FaultWatch, Patience
 from sinkbench.trial.workloads.poison import poison
 from sinkbench.trial.workloads.sustain import records_offered
 from tests.support.fakecluster import FakeCluster, Quiet

@@ -13,7 +13,7 @@ from sinkbench.stack import ServiceState
 from sinkbench.summary.cells import summarize
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
-from sinkbench.trial.stop import advice_on_memory, exhausted_in_words, used_up_heaps
+from sinkbench.trial.stop import advice_on_memory, died_of_memory
 from sinkbench.trial.trial import run_trial
 from sinkbench.trial.workloads.drain import Drain
 from tests.support.fakecluster import FakeCluster, Quiet
@@ -45,16 +45,20 @@ def drain(cluster: Any, *, recovers: bool = True) -> TrialRecord:
     ],
 )
 def test_a_jvm_without_heap_is_known_by_its_exit_code(state: ServiceState, found: list[str]) -> None:
-    assert used_up_heaps([state], ["connect-2", "elasticsearch", "postgres"]) == found
+    said = died_of_memory([state], ["connect-2", "elasticsearch", "postgres"]) or ""
+    assert said.split(" died")[:1] == (found or [""])
 
 
 def test_what_is_said_names_memory_the_setting_and_what_tasks_hold() -> None:
-    said = exhausted_in_words(["connect-1", "connect-3"])
+    def said_of(*names: str) -> str:
+        return str(died_of_memory([ServiceState(name, "dead", None, "", 3) for name in names], names))
+
+    said = said_of("connect-1", "connect-3")
     assert said.startswith("connect-1 and connect-3 died, out of memory: their Java heaps were used up (exit code 3)")
     assert (
         "give them more (SINKBENCH_CONNECT_HEAP), or have tasks hold less: consumer.override.max.poll.records" in said
     )
-    assert exhausted_in_words(["elasticsearch-2"]).endswith("give it more (SINKBENCH_ELASTICSEARCH_HEAP)")
+    assert said_of("elasticsearch-2").endswith("give it more (SINKBENCH_ELASTICSEARCH_HEAP)")
     assert advice_on_memory("Java heap space").startswith("out of memory (Java heap space); give the workers more heap")
     assert "\n" not in said + advice_on_memory("x")
 

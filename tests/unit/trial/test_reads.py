@@ -9,7 +9,7 @@ from sinkbench.analysis.query import Answer, Query
 from sinkbench.errors import ServiceError
 from sinkbench.sinks import Capabilities, Sink
 from sinkbench.stack import Endpoints
-from sinkbench.trial.readprocess import Order, ask_until
+from sinkbench.trial.reads import Order, ask_until
 
 QUERIES = [Query.model_validate({"name": name, "asks": "?", "member": {"a": 1}}) for name in ("one", "two", "bad")]
 

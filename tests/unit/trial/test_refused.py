@@ -10,9 +10,9 @@ from sinkbench.errors import ServiceError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.sinks import Refused
-from sinkbench.trial import refused
+from sinkbench.trial import audit
+from sinkbench.trial.audit import why_refused
 from sinkbench.trial.names import Names
-from sinkbench.trial.refused import why_refused
 from sinkbench.trial.resources import Resources
 from tests.support.fakecluster import FakeCluster, Quiet
 
@@ -70,7 +70,7 @@ def test_a_lost_record_is_written_and_the_sink_says_why_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     writer = Writer(error)
-    monkeypatch.setattr(refused, "open_writer", lambda to: writer)
+    monkeypatch.setattr(audit, "open_writer", lambda to: writer)
     cluster: Any = FakeCluster(PLAN, sent=sent)
     cluster.stack.endpoints.sinks = {"elasticsearch": None}
     own = Resources(cluster, replace(CELL, form=form), NAMES, 10, Quiet())

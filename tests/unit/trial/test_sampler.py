@@ -1,62 +1,77 @@
-"""How often a source is asked."""
+"""What the samples say of answers that are late, that fail, and that do not come."""
 
+import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
+from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ServiceError
-from sinkbench.sinks import SinkReading
+from sinkbench.sinks import PoolReading, SinkReading
 from sinkbench.stack import MachineCpu, Usage
 from sinkbench.trial import sampler
-from sinkbench.trial.sampler import Sampler, Sources, throttled
+from sinkbench.trial.sampler import Sampler, Sources
 
 READ = SinkReading(stored=0, backends=None)
 
 
-class Clock:
-    """Stands for the module `time`."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(sampler, "time", clock)
-    return clock
+def sampled(sources: Sources, until: Callable[[list[Sample]], object] = bool, **background: float) -> list[Sample]:
+    """The samples, one each 10 ms, until they are as they should be."""
+    reading = Sampler(sources, 0.01, background)
+    reading.start()
+    try:
+        while not until(reading.samples):
+            assert reading.wait(len(reading.samples), 30.0)
+    finally:
+        reading.stop()
+    return reading.samples
 
 
-def test_what_was_read_last_stands_until_it_is_due_again(clock: Clock) -> None:
-    answers = iter([1, 2, 3])
-    read = throttled(lambda: next(answers), 1.0)
-    assert [read(), read()] == [1, 1]
-    clock.now += 0.9
-    assert read() == 1
-    clock.now += 0.2
-    assert [read(), read()] == [2, 2]
-    # A count that must not be repeated is absent in between.
-    once = throttled(lambda: {"kafka": clock.now}, 1.0, meanwhile=dict)
-    assert [once(), once()] == [{"kafka": clock.now}, {}]
+@pytest.mark.parametrize("source", ["consumed", "status", "pool"])
+def test_a_service_that_hangs_is_a_gap_and_never_a_zero_and_the_sink_is_read_all_the_same(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampler, "STALE_SECONDS", 0.1)
+    monkeypatch.setattr(sampler, "ENDING_SECONDS", 0.0)
+    asked, over, pooled = [], threading.Event(), PoolReading(3, 2, {"pool_waiting": 1.0})
+
+    def hangs() -> object:
+        asked.append(time.monotonic())
+        if len(asked) == 2:
+            over.wait(30)
+        return {"consumed": 4, "pool": pooled}.get(source)
+
+    service = sampler.ASKED[source]
+    sources = Sources(sink=lambda: READ, in_topic=lambda: 10, **{source: hangs})  # type: ignore[arg-type]
+    seen = sampled(sources, lambda seen: sum(service in each.silent for each in seen) == 20, **{source: 0.01})
+    over.set()
+    first, *_, last = seen
+    assert (first.silent, last.stored) == ({}, 0)
+    assert (last.uncommitted, last.pool_clients, last.pool_servers, last.signs.get("pool_waiting")) == (None,) * 4
+    if source == "pool":
+        assert (first.pool_clients, first.pool_servers, first.signs["pool_waiting"]) == (3, 2, 1.0)
+    # From its last answer on.
+    assert last.silent[service] < last.seconds - 0.1
+    assert last.problems == (f"{source}: no answer for 0.11 s",)
+    # Nothing waited for it.
+    assert last.seconds < 10
 
 
-def test_a_source_that_fails_is_asked_again_the_next_time(clock: Clock) -> None:
-    asked = []
+def test_a_service_that_fails_or_answers_late_is_silent_until_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampler, "STALE_SECONDS", 0.05)
+    answers = iter([1, 2, None, "late", 5])
 
     def read() -> int:
-        asked.append(clock.now)
-        if len(asked) == 1:
+        found = next(answers, 6)
+        if found is None:
             raise ServiceError("gone")
-        return 7
+        time.sleep(0.1 if found == "late" else 0.0)
+        return 0
 
-    often = throttled(read, 1.0)
-    with pytest.raises(ServiceError):
-        often()
-    assert often() == 7
-    assert len(asked) == 2
+    seen = sampled(Sources(sink=lambda: READ, in_topic=read), lambda seen: len(seen) > 4)
+    assert [list(each.silent) for each in seen[:5]] == [[], [], ["kafka"], ["kafka"], []]
+    assert (seen[2].in_topic, seen[2].problems, seen[3].in_topic) == (None, ("gone",), 0)
 
 
 def test_a_sink_that_answers_late_tells_of_the_end() -> None:
@@ -64,12 +79,8 @@ def test_a_sink_that_answers_late_tells_of_the_end() -> None:
         time.sleep(0.5)
         return READ
 
-    reading = Sampler(Sources(sink=held_up, in_topic=lambda: 0), 0.01)
-    reading.start()
-    (sample, *_) = reading.wait(0, 30.0)
-    reading.stop()
     # Not of the middle, as of an answer that takes no longer than the interval.
-    assert sample.seconds >= 0.49
+    assert sampled(Sources(sink=held_up, in_topic=lambda: 0))[0].seconds >= 0.49
 
 
 def test_what_the_services_use_becomes_signs_by_service() -> None:
@@ -80,10 +91,7 @@ def test_what_the_services_use_becomes_signs_by_service() -> None:
         troubles={"kafka": "became unhealthy"},
         machine=MachineCpu(7.0, 1.0, 2),
     )
-    reading = Sampler(Sources(sink=lambda: READ, in_topic=lambda: 0, usage=lambda: used), 60.0)
-    reading.start()
-    (sample,) = reading.wait(0, 30.0)
-    reading.stop()
+    sample = sampled(Sources(sink=lambda: READ, in_topic=lambda: 0, usage=lambda: used))[0]
     assert (sample.cpu_seconds["kafka"], sample.troubles) == (1.0, {"kafka": "became unhealthy"})
     assert sample.signs == {
         **{"connect_gc_cpu_seconds_total": 3.0, "connect_compiler_cpu_seconds_total": 4.0},

@@ -18,6 +18,7 @@ from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Bloat, Pool, TrialRecord
 from sinkbench.sinks import SinkBloat, SinkReading
+from sinkbench.summary.cells import summarize
 from sinkbench.trial.names import Names
 from sinkbench.trial.others import Others
 from sinkbench.trial.resources import Resources
@@ -42,8 +43,10 @@ def own_of(cluster: Any, cell: Cell = CELL, records: int = RECORDS) -> Resources
     return Resources(cluster, cell, Names.of("abcdef_001"), records, Quiet())
 
 
-def drain(cluster: FakeCluster, recover: Callable[[], object] | None = None, cell: Cell = CELL) -> TrialRecord:
-    return run_trial(own_of(cluster, cell), Drain(), 1, recover).record
+def drain(
+    cluster: FakeCluster, recover: Callable[[], object] | None = None, cell: Cell = CELL, records: int = RECORDS
+) -> TrialRecord:
+    return run_trial(own_of(cluster, cell, records), Drain(), 1, recover).record
 
 
 def offered(cluster: FakeCluster, recover: Callable[[], object] | None = None) -> TrialRecord:
@@ -76,10 +79,40 @@ def test_a_drain_goes_from_an_empty_sink_to_the_audit() -> None:
     assert record.total_peak_memory_bytes == pytest.approx(1.1e9, rel=0.01)
 
 
-def test_a_sink_that_stood_still_is_noted_with_its_length_and_moment() -> None:
-    record = drain(FakeCluster(PLAN, frozen=(8.0, 13.0)))
-    assert (record.reasons, record.notes) == ([], ["no new record was seen in the sink for 5.2 s, from second 7.8 on"])
-    assert record.stalled_seconds == 5.2
+STILL = "no new record was seen in the sink for 5.2 s, from second 7.8 on"
+SILENT = "answered no probe for 5.0 s, from second 8.0 on"
+
+
+@pytest.mark.parametrize(
+    ("mute", "why", "notes"),
+    [
+        ("", "no new record was seen in the sink", [STILL]),
+        *(
+            (
+                mute,
+                f"{name} answered no probe meanwhile",
+                [f"{STILL}: {name} answered no probe meanwhile", f"{name} {SILENT}"],
+            )
+            for mute, name in (("pgbouncer", "PgBouncer"), ("kafka", "Kafka"))
+        ),
+    ],
+)
+def test_a_trial_that_stood_still_has_no_rate_and_names_who_did_not_answer(
+    mute: str, why: str, notes: list[str]
+) -> None:
+    record = drain(FakeCluster(PLAN, frozen=(8.0, 13.0), mute=mute))
+    (reason,) = record.reasons
+    assert (reason.code, reason.text) == (CODES.STALLED, f"it stood still for 25 % of the measured time: {why}")
+    assert (record.notes, record.stalled_seconds, record.audit.clean) == (notes, 5.2, True)
+    assert (record.bottleneck.component, record.bottleneck.cause) == (mute or "sink", "a stall")
+    assert record.bottleneck.evidence.startswith(notes[0])
+    (cell,) = summarize([CELL], [record])
+    assert (cell.records_per_second, cell.verdict) == (None, f"invalid: {reason.text}")
+
+
+def test_a_short_standstill_is_a_note() -> None:
+    record = drain(FakeCluster(PLAN, frozen=(30.0, 33.5)), records=60_000)
+    assert (record.reasons, record.stalled_seconds) == ([], 3.8)
     assert record.bottleneck is not None
 
 
@@ -151,7 +184,7 @@ def test_an_audit_that_could_not_be_made_is_made_once_more_without_the_connector
 def test_a_rest_that_never_ends_is_given_up_and_the_record_says_that_it_was_not_audited() -> None:
     record = recovered(FakeCluster(PLAN, dies=5.0, rate_after=0.0))
     assert record.audit is None
-    assert record.not_audited == "it could not be finished: no progress for 75 s, 15,000 records left to commit"
+    assert record.not_audited == "it could not be finished: 15,000 records are left to commit, and there is no progress"
 
     def fails() -> None:
         raise StackError("kafka: did not start")
@@ -435,7 +468,7 @@ POOLED = replace(CELL, settings={"pgbouncer": {"pool_mode": "session", "default_
 class Pooled(FakeCluster):
     """A cluster whose connectors go through a pooler, where they wait."""
 
-    def sampler(self, sources: Sources, interval_seconds: float) -> Any:
+    def sampler(self, sources: Sources, *how: Any) -> Any:
         return Queueing(self, sources)
 
     def load(self, names: Names, wanted: TopicLoad, progress: Any, stop: Any = None) -> Loaded:

@@ -1,8 +1,10 @@
-"""What the audit reads of a trial's table: the document in each row, or the columns with its members."""
+"""What the audit reads of a trial's table: records as documents or in columns, and when they arrived."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -13,11 +15,11 @@ import psycopg
 from psycopg import sql
 
 from loadgen.checksum import parse
+from sinkbench.analysis.rates import HIGH_SHARE, LOW_SHARE
 from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
-from sinkbench.sinks.reading import SinkBloat
-
-Connection = psycopg.Connection[Any]
+from sinkbench.sinks.postgres.session import Connection, connect, set_session
+from sinkbench.sinks.values import Arrivals, ArrivalWatch, SinkBloat
 
 COLUMNS = """
     SELECT attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
@@ -38,7 +40,9 @@ BLOAT = """
     SELECT pg_stat_get_dead_tuples(to_regclass(quote_ident(%s))), deadlocks, xact_rollback
     FROM pg_stat_database WHERE datname = current_database()
 """
-VERSIONS_AT_ONCE = 50_000
+ROWS_AT_ONCE = 50_000
+CLOCK_QUESTIONS = 9
+CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 # COPY's binary format: a header of 19 bytes, then for each row of one bigint: number of fields, length, value.
 COPY_HEADER_BYTES = 19
 COPY_ROW = np.dtype([("fields", ">i2"), ("length", ">i4"), ("value", ">i8")])
@@ -88,8 +92,9 @@ def sequences(connection: Connection, table: str, run: str) -> Iterator[npt.NDAr
     ).format(seq=of.seq, table=sql.Identifier(table), run=of.run, name=sql.Literal(run))
     rest, header = b"", COPY_HEADER_BYTES
     with connection.cursor() as cursor, cursor.copy(query) as copy:
-        for block in _joined(copy, 1 << 20):
-            rest, header = (rest + block)[header:], 0
+        blocks = iter(copy)
+        while some := list(islice(blocks, ROWS_AT_ONCE)):
+            rest, header = (rest + b"".join(some))[header:], 0
             whole = len(rest) // COPY_ROW.itemsize
             rows = np.frombuffer(rest, dtype=COPY_ROW, count=whole)
             rest = rest[whole * COPY_ROW.itemsize :]
@@ -110,9 +115,12 @@ def disk_bytes(connection: Connection, table: str) -> int | None:
 
 
 @maps_exceptions(psycopg.Error)
-class Documents:
-    def __init__(self, connection: Connection) -> None:
+class Stored:
+    """The rows of a table: their documents, versions of keys, and times."""
+
+    def __init__(self, connection: Connection, dsn: str) -> None:
         self._connection = connection
+        self._dsn = dsn
 
     def some(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
         of = audited_in(self._connection, target)
@@ -136,12 +144,6 @@ class Documents:
             while chunk := list(islice(rows, at_once)):
                 yield [_parsed(text) for (text,) in chunk]
 
-
-@maps_exceptions(psycopg.Error)
-class Changes:
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
     def versions(self, target: str, run: str) -> Iterator[tuple[list[str], npt.NDArray[np.int64]]]:
         query = sql.SQL(
             "COPY (SELECT key::text, (payload #>> '{{bench,seq}}')::bigint FROM {} "
@@ -151,7 +153,7 @@ class Changes:
             with self._connection.cursor() as cursor, cursor.copy(query) as copy:
                 copy.set_types(["text", "int8"])
                 rows = copy.rows()
-                while chunk := list(islice(rows, VERSIONS_AT_ONCE)):
+                while chunk := list(islice(rows, ROWS_AT_ONCE)):
                     keys, seqs = zip(*chunk, strict=True)
                     yield list(keys), np.array(seqs, dtype=np.int64)
         except psycopg.errors.UndefinedColumn:
@@ -164,6 +166,26 @@ class Changes:
         ((dead, deadlocks, rollbacks),) = self._connection.execute(BLOAT, [target]).fetchall()
         return SinkBloat(int(dead), int(deadlocks), int(rollbacks), disk_bytes(self._connection, target))
 
+    def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
+        # It connects when it is read: this connection may be lost until then, but a restarted server has the times.
+        return nullcontext(_Stamps(self._dsn, target))
+
+    def rate(self, target: str, records: int) -> float | None:
+        if key_table(self._connection, target):
+            # An update keeps the time of the row's insertion.
+            return None
+        # Rows are numbered as they are inserted, so two of them suffice, whatever the size of the table.
+        first, last = max(1, round(LOW_SHARE * records)), round(HIGH_SHARE * records)
+        query = sql.SQL("SELECT extract(epoch FROM stored)::float8 FROM {} WHERE id IN (%s, %s) ORDER BY id")
+        try:
+            rows = self._connection.execute(query.format(sql.Identifier(target)), [first, last]).fetchall()
+        except psycopg.errors.UndefinedColumn:
+            return None
+        found = [float(stored) for (stored,) in rows]
+        if len(found) < 2 or found[1] <= found[0]:
+            return None
+        return (last - first) / (found[1] - found[0])
+
 
 def _parsed(text: str) -> Any:
     """The value of PostgreSQL's JSON; None if its numbers or depth are beyond what Python reads."""
@@ -173,14 +195,53 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def _joined(blocks: Iterator[Any] | psycopg.Copy, least_bytes: int) -> Iterator[bytes]:
-    """The same bytes in pieces of at least `least_bytes`: COPY returns a few rows at a time."""
-    gathered: list[bytes] = []
-    size = 0
-    for block in blocks:
-        gathered.append(bytes(block))
-        size += len(block)
-        if size >= least_bytes:
-            yield b"".join(gathered)
-            gathered, size = [], 0
-    yield b"".join(gathered)
+@maps_exceptions(psycopg.Error)
+@dataclass(frozen=True)
+class _Stamps(AbstractContextManager["_Stamps"]):
+    """An `ArrivalWatch` of one table."""
+
+    dsn: str
+    target: str
+
+    def __exit__(self, *ended: object) -> None:
+        return
+
+    def read(self, run: str, one_in: int) -> Arrivals:
+        """Raises StackError if the table has no column "stored" with the time of insertion."""
+        with closing(connect(self.dsn)) as connection:
+            set_session(connection)
+            return _stamps(connection, self.target, run, one_in)
+
+
+def _stamps(connection: Connection, target: str, run: str, one_in: int) -> Arrivals:
+    of = audited_in(connection, target)
+    query = sql.SQL(
+        "SELECT ({due})::bigint, (extract(epoch FROM stored) * 1000000)::bigint FROM {table} "
+        "WHERE {run} = %s AND ({seq})::bigint %% %s = 0"
+    ).format(due=of.due_us, table=sql.Identifier(target), run=of.run, seq=of.seq)
+    try:
+        rows = np.array(connection.execute(query, [run, one_in]).fetchall(), dtype=np.float64).reshape(-1, 2)
+    except psycopg.errors.UndefinedColumn as error:
+        lacks = str(error).strip().splitlines()[0]
+        raise StackError(
+            f'the latency needs a column "stored" with the insertion time, and when a record was due: {lacks}'
+        ) from None
+    offset_us, resolution_us = clock_offset([_ask_clock(connection) for _ in range(CLOCK_QUESTIONS)])
+    return Arrivals(rows[:, 0], rows[:, 1] - offset_us, resolution_us)
+
+
+def clock_offset(asked: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+    """How far a server's clock is ahead of this machine's, and the resolution of the corrected time, in microseconds.
+    Each entry of `asked` is this machine's time, the server's, and this machine's again; the quickest one counts (F.
+    Cristian, "Probabilistic clock synchronization", Distributed Computing 3, 1989). A difference within its round trip
+    is 0, with the resolution of a clock, 1 microsecond.
+    """
+    reach, offset = min(((after - before) / 2, theirs - (before + after) / 2) for before, theirs, after in asked)
+    return (0.0, 1.0) if abs(offset) <= reach else (offset, reach)
+
+
+def _ask_clock(connection: Connection) -> tuple[float, float, float]:
+    """Microseconds since the epoch: by this machine's clock, by the server's, and by this machine's again."""
+    before = time.time_ns() / 1000
+    ((theirs,),) = connection.execute(CLOCK).fetchall()
+    return before, float(theirs), time.time_ns() / 1000

@@ -7,18 +7,55 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, closing, suppress
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from elasticsearch import ApiError, Elasticsearch, TransportError
 from sinkbench.services.failures import maps_exceptions
-from sinkbench.sinks.arrivals import Arrivals, SeqNoTimes
-from sinkbench.sinks.elasticsearch.client import buckets_of, highest_numbers
+from sinkbench.sinks.elasticsearch.client import buckets_of, connect, highest_numbers
+from sinkbench.sinks.values import Arrivals, ArrivalWatch, Numbers
+from sinkbench.stack import Endpoint
 
 END_SECONDS = 10.0
 # An index is refreshed once a second by default; records that are found later than this are not waited for.
 REFRESH_SECONDS = 3.0
+
+
+class SeqNoTimes:
+    """Times of one shard's operations, from readings of its highest sequence number. Numbers begin at 0. Operation s
+    happened between the last reading below s and the first that reached s.
+    """
+
+    def __init__(self, times_us: Sequence[float], highest: Sequence[float]) -> None:
+        """`highest` are the readings at `times_us`, in order; -1 for an empty shard, and never falling."""
+        self._times = np.asarray(times_us, dtype=np.float64)
+        self._highest = np.maximum.accumulate(np.asarray(highest, dtype=np.float64)) if len(highest) else np.empty(0)
+
+    def at(self, numbers: npt.ArrayLike, *, at_once: bool = False) -> tuple[Numbers, Numbers]:
+        """When the operations with these numbers happened, and the distance of the two readings around each, in
+        microseconds. Both are NaN outside the readings. With `at_once`, as in a refresh, all operations between two
+        readings happened at one moment, so the middle is the best estimate; otherwise they are spread evenly.
+        """
+        wanted = np.asarray(numbers, dtype=np.float64)
+        times = np.full(wanted.shape, np.nan)
+        widths = np.full(wanted.shape, np.nan)
+        after = np.searchsorted(self._highest, wanted, side="left")
+        known = (after > 0) & (after < self._highest.size)
+        later, earlier = after[known], after[known] - 1
+        begin, width = self._times[earlier], self._times[later] - self._times[earlier]
+        share = (wanted[known] - self._highest[earlier]) / (self._highest[later] - self._highest[earlier])
+        times[known] = begin + width * (0.5 if at_once else share)
+        widths[known] = width
+        return times, widths
+
+    @staticmethod
+    def resolution_us(widths: Numbers) -> float:
+        """Half the distance of the readings around a record, for 95 % of the records; NaN if there are none."""
+        known = widths[np.isfinite(widths)]
+        return float(np.quantile(known, 0.95)) / 2 if known.size else float("nan")
 
 
 def highest_found(answers: Sequence[Mapping[str, Any]]) -> list[float]:
@@ -73,18 +110,13 @@ class SeqNoWatch:
         return bool(stored and found) and found[-1] == stored[-1]
 
     def _look_at_both(self) -> None:
-        self._look(0, self._stored)
-        self._look(1, self._searchable)
-
-    def _look(self, which: int, read: Any) -> None:
-        """Takes one reading; a failed one leaves a gap, in which times are less precise."""
-        before = time.time_ns()
-        try:
-            found = read()
-        except (ApiError, TransportError, LookupError):
-            return
-        self._times_us[which].append((before + time.time_ns()) / 2000)
-        self._highest[which].append(found)
+        """Takes a reading of each kind; a failed one leaves a gap, in which times are less precise."""
+        for which, read in enumerate((self._stored, self._searchable)):
+            before = time.time_ns()
+            with suppress(ApiError, TransportError, LookupError):
+                found = read()
+                self._times_us[which].append((before + time.time_ns()) / 2000)
+                self._highest[which].append(found)
 
     def _stored(self) -> list[float]:
         found = [-1.0] * self._shards
@@ -122,3 +154,19 @@ class SeqNoWatch:
         keys = [bucket["key"] for page in pages for bucket in page if bucket["key"]["bench.seq"] % one_in == 0]
         numbers, due = (np.array([key[field] for key in keys], dtype=np.float64) for field in fields[:2])
         return numbers, due
+
+
+@maps_exceptions(ApiError, TransportError)
+class Times:
+    def __init__(self, client: Elasticsearch, endpoint: Endpoint) -> None:
+        self._client = client
+        self._endpoint = endpoint
+
+    def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
+        settings: Any = self._client.indices.get_settings(index=target, flat_settings=True)
+        shards = int(settings[target]["settings"]["index.number_of_shards"])
+        return closing(SeqNoWatch(connect(self._endpoint), target, shards, interval_seconds))
+
+    def rate(self, target: str, records: int) -> float | None:
+        # Elasticsearch keeps no times itself.
+        return None

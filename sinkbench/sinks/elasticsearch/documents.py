@@ -1,4 +1,4 @@
-"""What the audit reads of a trial's index, and the index's size on disk."""
+"""What the audit and queries read of a trial's index, and the index's size on disk."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ import numpy.typing as npt
 from elasticsearch.helpers import ScanError, scan
 
 from elasticsearch import ApiError, Elasticsearch, TransportError
+from sinkbench.analysis.query import Answer, Condition, Query, members
 from sinkbench.errors import StackError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.elasticsearch.client import NOT_SHOWN, buckets_of, contents, value_at
-from sinkbench.sinks.reading import SinkBloat
+from sinkbench.sinks.kind import ASK_SECONDS
+from sinkbench.sinks.values import SinkBloat
 from sinkbench.stack import Endpoint
 
 STORED = "_shards.failed,indices.*.shards.*.routing.primary,indices.*.shards.*.segments.*.size_in_bytes"
 # The most that a search returns at once, unless an index sets another limit.
 DOCUMENTS_AT_ONCE = 10_000
+# Groups of a query that are returned at once.
+GROUPS_AT_ONCE = 1_000
 
 
 def sequences(client: Elasticsearch, index: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
@@ -56,8 +60,8 @@ def stored_bytes(answer: Any) -> int | None:
 
 
 @maps_exceptions(ApiError, TransportError)
-class Documents:
-    """The documents of an index, which may keep them without their `bench`, or in another shape."""
+class Stored:
+    """The documents of an index, and queries of them. It may keep them without their `bench`, or in another shape."""
 
     def __init__(self, client: Elasticsearch, endpoint: Endpoint) -> None:
         self._client = client
@@ -73,14 +77,6 @@ class Documents:
 
     def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
         yield from contents(self._endpoint, target, run, one_in, at_once)
-
-
-@maps_exceptions(ApiError, TransportError)
-class Changes:
-    """An index whose document ids are keys."""
-
-    def __init__(self, client: Elasticsearch) -> None:
-        self._client = client
 
     def versions(self, target: str, run: str) -> Iterator[tuple[list[str], npt.NDArray[np.int64]]]:
         # Aggregations by documents' ids are disabled by default.
@@ -99,3 +95,72 @@ class Changes:
         stats: Any = self._client.indices.stats(index=target, metric="docs")
         # Elasticsearch has no transactions.
         return SinkBloat(int(stats["_all"]["primaries"]["docs"]["deleted"]), None, None, size)
+
+    def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
+        """Raises StackError if a shard did not answer. What is not indexed is not found: a correct answer came from an
+        index.
+        """
+        client = self._client.options(request_timeout=ASK_SECONDS)
+        if query.groups is None:
+            answer = _search(client, target, body_of(query))
+            found = answer["hits"]["total"]["value"]
+            return Answer(int(found), [(int(hit["sort"][-1]),) for hit in answer["hits"]["hits"]], by_index=True)
+        rows: list[tuple[str | float | None, ...]] = []
+        body = body_of(query)
+        while True:
+            groups = _search(client, target, body)["aggregations"]["groups"]
+            rows += [_row(each) for each in groups["buckets"]]
+            if "after_key" not in groups:
+                break
+            body["aggs"]["groups"]["composite"]["after"] = groups["after_key"]
+        total = sum(int(row[2] or 0) for row in rows)
+        return Answer(total, sorted(rows, key=lambda row: (row[0], row[1])), by_index=True)
+
+
+def body_of(query: Query) -> dict[str, Any]:
+    conditions = [_condition(each) for each in query.where]
+    conditions += [{"term": {field: value}} for field, value in members(query.member or {})]
+    body: dict[str, Any] = {"query": {"bool": {"filter": conditions}}, "track_total_hits": True, "size": 0}
+    if query.newest is not None:
+        newest: list[dict[str, str]] = [{_field(query.newest.by): "desc"}, {"bench.seq": "desc"}]
+        return {**body, "size": query.newest.most, "sort": newest, "_source": False}
+    if query.groups is not None:
+        key, measure = {"field": _field(query.groups.by)}, {"field": _field(query.groups.measure)}
+        hour = {"field": _field(query.groups.hour), "calendar_interval": "hour", "format": "yyyy-MM-dd HH"}
+        sources = [{"key": {"terms": key}}, {"hour": {"date_histogram": hour}}]
+        figures = {name: {name: measure} for name in ("min", "max", "avg")}
+        return {
+            **body,
+            "aggs": {"groups": {"composite": {"size": GROUPS_AT_ONCE, "sources": sources}, "aggs": figures}},
+        }
+    return body
+
+
+def _search(client: Elasticsearch, index: str, body: dict[str, Any]) -> Any:
+    answer: Any = client.search(index=index, body=body)
+    if answer["_shards"]["failed"] or answer["timed_out"]:
+        raise StackError(f"not all shards of {index} answered a query")
+    return answer
+
+
+def _row(bucket: Any) -> tuple[str | float | None, ...]:
+    figures = (bucket[name]["value"] for name in ("min", "max", "avg"))
+    return (str(bucket["key"]["key"]), str(bucket["key"]["hour"]), int(bucket["doc_count"]), *figures)
+
+
+def _condition(asked: Condition) -> dict[str, Any]:
+    field = _field(asked.field)
+    if asked.near is not None:
+        place = {"lat": asked.near.lat, "lon": asked.near.lon}
+        return {"geo_distance": {"distance": f"{asked.near.km!r}km", field: place}}
+    if asked.words is not None:
+        return {"match": {field: {"query": asked.words, "operator": "and"}}}
+    if asked.equals is not None:
+        return {"term": {field: asked.equals}}
+    bounds = {"gte": asked.start, "lt": asked.before}
+    return {"range": {field: {sign: value for sign, value in bounds.items() if value is not None}}}
+
+
+def _field(path: str) -> str:
+    """The field of a member, without positions in lists, which Elasticsearch does not know."""
+    return ".".join(part for part in path.split(".") if not part.isdigit())

@@ -1,0 +1,201 @@
+"""Rules about connectors: their tasks, the records that these get, and how they deliver them. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from sinkbench.analysis.deadletters import QUEUE
+from sinkbench.analysis.words import counted
+from sinkbench.doctor.configs import one_by_one
+from sinkbench.doctor.diagnosis import Found, NotSeen, Rule
+from sinkbench.doctor.facts import Area, Facts
+
+# With fewer records per partition, chance alone leaves some empty.
+LEAST_PER_PARTITION = 20
+TOLERANCE = "errors.tolerance"
+NO_RECORDS = "all records of a key are in one partition, and a task without records has nothing to do"
+
+
+def race_refused(facts: Facts) -> Iterator[Found | NotSeen]:
+    if facts.plan is not None and Area.CONNECT in facts.unseen:
+        yield NotSeen(facts.unseen[Area.CONNECT])
+    for line in facts.refusals:
+        yield Found(
+            f"plan {facts.plan}",
+            line,
+            "a race of this plan ends before its first trial",
+            "the line says what to do",
+            invalidates=True,
+        )
+
+
+def failed_tasks(facts: Facts) -> Iterator[Found]:
+    for each in facts.connectors:
+        if each.planned or not (each.failed or each.state == "FAILED"):
+            continue
+        what = f"{each.failed} of {each.tasks} tasks FAILED" if each.failed else "the connector FAILED"
+        yield Found(
+            each.name,
+            what + (f": {each.cause}" if each.cause else ""),
+            "what they should read stays unread, until the tasks that are left get their partitions and fail, too",
+            "remove the cause, then start them again:"
+            f" {facts.worker_curl} -X POST"
+            f" '{facts.worker}/connectors/{each.name}/restart?includeTasks=true&onlyFailed=true'",
+            invalidates=True,
+        )
+
+
+def uneven_tasks(facts: Facts) -> Iterator[Found]:
+    for each in facts.running:
+        if not facts.workers or not each.placement or each.failed:
+            continue
+        # Where the workers' names are unknown, the placement lacks workers without a task.
+        counts = [*each.placement.values(), *([0] * (facts.workers - len(each.placement)))]
+        if max(counts) - min(counts) < 2 and (min(counts) or each.tasks < facts.workers):
+            continue
+        spread = ", ".join(f"{worker} {number}" for worker, number in sorted(each.placement.items()))
+        yield Found(
+            each.name,
+            f"its {each.tasks} tasks are spread unevenly over {facts.workers} workers ({spread})",
+            "Connect deals out the tasks of all connectors together, each to the worker that has fewest: one worker"
+            " then works for others, and the slowest sets the pace",
+            f"give every connector a multiple of {facts.workers} tasks, or stop the others; then sinkbench scale"
+            f" {each.name} {max(1, round(each.tasks / facts.workers))}",
+            invalidates=True,
+        )
+
+
+def other_connectors(facts: Facts) -> Iterator[Found]:
+    others = [each for each in facts.running if not each.trials]
+    if facts.plan is None and len(others) == len(facts.running):
+        return
+    for each in others:
+        yield Found(
+            each.name,
+            f"it runs {counted(each.tasks, 'task')} on the same workers",
+            "a trial with interference is in no rate"
+            if facts.shared
+            else "a race on your own stack is refused while another connector runs",
+            f"{facts.worker_curl} -X PUT {facts.worker}/connectors/{each.name}/stop"
+            " (the same with /resume starts it again)",
+            invalidates=True,
+        )
+
+
+def more_tasks_than_partitions(facts: Facts) -> Iterator[Found | NotSeen]:
+    yield from _topics_not_seen(facts)
+    for each in facts.running:
+        partitions = sum(len(facts.topics[name]) for name in each.topics if name in facts.topics)
+        if not 0 < partitions < each.tasks:
+            continue
+        fewer = partitions // facts.workers if facts.workers else 0
+        scale = f"sinkbench scale {each.name} {fewer}, or " if fewer else ""
+        yield Found(
+            each.name,
+            f"{each.tasks} tasks read {partitions} partitions, so that {each.tasks - partitions} of them have nothing"
+            " to do",
+            "a partition is read by one task, so that further tasks only take memory and connections",
+            f"{scale}use a topic with {each.tasks} partitions, or more",
+            invalidates=True,
+        )
+
+
+def few_keys(facts: Facts) -> Iterator[Found | NotSeen]:
+    if facts.plan is None or facts.partitions is None or not facts.planned:
+        return
+    if facts.keys is None:
+        yield NotSeen("the keys of your own records are known once they are in a topic")
+        return
+    keys, partitions = facts.keys, facts.partitions
+    # Each key falls into any partition with equal probability.
+    filled = partitions * (1 - (1 - 1 / partitions) ** keys)
+    most = max(each.tasks for each in facts.planned)
+    if filled + 0.5 < most:
+        yield Found(
+            f"plan {facts.plan}",
+            f"{counted(keys, 'key')}: about {filled:.0f} of {partitions} partitions get records, for up to"
+            f" {counted(most, 'task')}",
+            NO_RECORDS,
+            f"raise load.keys to {math.ceil(8 * partitions * math.log(max(partitions, 2))):,} or more",
+            invalidates=True,
+        )
+
+
+def empty_partitions(facts: Facts) -> Iterator[Found | NotSeen]:
+    yield from _topics_not_seen(facts)
+    for each in facts.running:
+        counts = [count for name in each.topics for count in facts.topics.get(name, ())]
+        filled = sum(count > 0 for count in counts)
+        if sum(counts) < LEAST_PER_PARTITION * len(counts) or filled == len(counts):
+            continue
+        yield Found(
+            each.name,
+            f"{filled} of the {len(counts)} partitions that it reads have records, for {counted(each.tasks, 'task')}",
+            NO_RECORDS,
+            f"use at least {LEAST_PER_PARTITION * len(counts)} different keys, or none, in what fills the topic",
+            invalidates=filled < each.tasks,
+        )
+
+
+def _topics_not_seen(facts: Facts) -> Iterator[NotSeen]:
+    for each in facts.running:
+        if "topics.regex" in each.config:
+            yield NotSeen(f"{each.name} names its topics by a pattern")
+
+
+def request_a_record(facts: Facts) -> Iterator[Found]:
+    for each in facts.in_question:
+        if (setting := one_by_one(each.config)) is not None:
+            yield Found(
+                each.label,
+                f"it sends a request for each record: {setting.partition(';')[0]}",
+                "each record costs a round trip, and the work of a request in worker and sink; that, and not the"
+                " database, is then what is measured",
+                setting.partition("; ")[2],
+            )
+
+
+def no_dead_letter_queue(facts: Facts) -> Iterator[Found]:
+    for each in facts.in_question:
+        if each.config.get(TOLERANCE, "none").lower() == "all" and not each.config.get(QUEUE):
+            yield Found(
+                each.label,
+                f"{TOLERANCE} is all, and there is no {QUEUE}",
+                "a record that cannot be read or stored is dropped silently, and its offset is committed",
+                f"set {QUEUE}=dlq-{each.label.rpartition('/')[2]}, or {TOLERANCE}=none",
+                invalidates=True,
+            )
+
+
+def durability_differs(facts: Facts) -> Iterator[Found]:
+    found: dict[str, tuple[str, ...]] = {}
+    names = dict.fromkeys(each.sink for each in facts.in_question if each.sink in facts.sinks)
+    for name in names or facts.sinks:
+        if name is not None:
+            state, those = facts.sinks[name], [each.unsafe for each in facts.in_question if each.sink == name]
+            found[name] = (*state.unsafe, *dict.fromkeys(line for lines in those or [state.target] for line in lines))
+    safe = [name for name, lines in found.items() if not lines]
+    for name, lines in found.items():
+        if lines and safe:
+            yield Found(
+                name,
+                f"{', '.join(lines)}; {' and '.join(safe)} has what it acknowledges on its disk",
+                "a sink that promises less is faster for that alone: the comparison is unfair",
+                "set it as it is by default, or the other sink alike",
+                invalidates=True,
+            )
+
+
+RULES = (
+    Rule("race-refused", (), race_refused),
+    Rule("failed-tasks", (Area.CONNECT,), failed_tasks),
+    Rule("uneven-tasks", (Area.CONNECT,), uneven_tasks, passes=True),
+    Rule("other-connectors", (Area.CONNECT,), other_connectors),
+    Rule("more-tasks-than-partitions", (Area.CONNECT, Area.KAFKA), more_tasks_than_partitions),
+    Rule("few-keys", (), few_keys),
+    Rule("empty-partitions", (Area.CONNECT, Area.KAFKA), empty_partitions),
+    Rule("request-a-record", (), request_a_record),
+    Rule("no-dead-letter-queue", (), no_dead_letter_queue),
+    Rule("durability-differs", (Area.SINKS,), durability_differs),
+)

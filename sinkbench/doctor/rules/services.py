@@ -1,0 +1,191 @@
+"""Rules about services: connections of the database and its pooler, disks of the search cluster, the machine. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sinkbench.analysis.words import percent
+from sinkbench.doctor.configs import pool_of
+from sinkbench.doctor.diagnosis import Found, NotSeen, Rule
+from sinkbench.doctor.facts import Area, Connector, Facts
+from sinkbench.sinks.values import Database, DataNode, Pooler
+
+# Below this the kernel begins to kill processes.
+LEAST_AVAILABLE_BYTES = 500_000_000
+_UNITS = {"b": 0, "kb": 1, "mb": 2, "gb": 3, "tb": 4, "pb": 5}
+_BYTES = re.compile(r"([0-9.]+)([kmgtp]?b)")
+STAGES = {
+    "flood": "every index with a shard there becomes read-only, in the middle of a trial",
+    "high": "shards are moved away from there, which takes disk and network from a trial",
+    "low": "no further copies are put there, so that they stay unassigned",
+}
+FAILS = "a task that gets no connection FAILS"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Connections that one connector needs at one time."""
+
+    by: Connector
+    least: int
+    most: int
+    less: str
+
+    @property
+    def words(self) -> str:
+        tasks = "1 task opens" if self.by.tasks == 1 else f"{self.by.tasks} tasks open"
+        return f"{tasks} {self.least}" + (f" to {self.most}" if self.most > self.least else "")
+
+
+def _asked(facts: Facts, *, pooled: bool) -> Iterator[_Asked | NotSeen]:
+    for each in facts.in_question:
+        if each.url is None or bool(each.pooled) != pooled:
+            continue
+        if (pool := pool_of(each.config)) is None:
+            yield NotSeen(f"how many connections a task of {each.config.get('connector.class')} opens is not known")
+            continue
+        less = f"lower {pool.fix}, use fewer tasks" if pool.fix else "use fewer tasks"
+        yield _Asked(each, each.tasks * pool.least, each.tasks * pool.most, less)
+
+
+def _database(facts: Facts) -> Database | None:
+    return next((state.database for state in facts.sinks.values() if state.database is not None), None)
+
+
+def _pooler(facts: Facts) -> Pooler | None:
+    return next((state.pooler for state in facts.sinks.values() if state.pooler is not None), None)
+
+
+def too_many_connections(facts: Facts) -> Iterator[Found | NotSeen]:
+    if (database := _database(facts)) is None:
+        return
+    for asked in _asked(facts, pooled=False):
+        if isinstance(asked, NotSeen):
+            yield asked
+            continue
+        # Running connectors have their connections already.
+        used = database.used if asked.by.planned else database.used - (database.by_jdbc or 0)
+        free = database.most_connections - database.reserved - used
+        if asked.most > free:
+            yield Found(
+                asked.by.label,
+                f"{asked.words} connections, and the database has {free} for them: {database.most_connections} at"
+                f" most, less {database.reserved} that are reserved and {used} of others",
+                FAILS if asked.least > free else "a pool that grows may find none left",
+                f"{asked.less}, go through a pooler, or raise max_connections",
+                invalidates=asked.least > free,
+            )
+
+
+def small_pool(facts: Facts) -> Iterator[Found | NotSeen]:
+    if (pooler := _pooler(facts)) is None:
+        return
+    for asked in _asked(facts, pooled=True):
+        if isinstance(asked, NotSeen):
+            yield asked
+            continue
+        others = pooler.clients if asked.by.planned else 0
+        if asked.least > pooler.most_clients - others:
+            yield Found(
+                asked.by.label,
+                f"{asked.words} connections to the pooler, which takes {pooler.most_clients}, less {others} of others",
+                FAILS,
+                f"raise max_client_conn, or {asked.less}",
+                invalidates=True,
+            )
+        if pooler.settings.size is not None and asked.by.tasks > pooler.settings.size:
+            yield Found(
+                asked.by.label,
+                f"{asked.by.tasks} tasks share {pooler.settings.size} connections to the database",
+                "tasks wait for one another in the pooler, which a trial's rate and its latency show",
+                "raise default_pool_size, as long as the database has the cores for it, or use fewer tasks",
+            )
+
+
+def prepared_statements(facts: Facts) -> Iterator[Found]:
+    pooler = _pooler(facts)
+    if pooler is None or pooler.settings.mode == "session" or pooler.settings.prepared_statements:
+        return
+    for each in facts.in_question:
+        if each.url is None or each.url.kind != "postgresql" or not each.pooled:
+            continue
+        if (threshold := each.url.options.get("prepareThreshold", "5, the default")) != "0":
+            yield Found(
+                each.label,
+                f"it goes through a pooler in {pooler.settings.mode} mode, and prepareThreshold is {threshold}",
+                "from then on the driver prepares its statements on one connection of the pool, and runs them on"
+                ' another, which knows none of that name ("prepared statement does not exist"): tasks fail',
+                "add prepareThreshold=0 to the URL, or set max_prepared_statements in PgBouncer 1.21 or later",
+                invalidates=True,
+            )
+
+
+def full_disk(facts: Facts) -> Iterator[Found | NotSeen]:
+    for name, state in facts.sinks.items():
+        for node in () if state.cluster is None else state.cluster.nodes:
+            if node.disk_bytes is None or node.free_bytes is None:
+                yield NotSeen(f"{name} does not tell how full the disk of {node.name} is")
+                continue
+            marks = {} if state.cluster is None else state.cluster.watermarks
+            stage = next((each for each in STAGES if is_beyond(marks.get(each, ""), node)), None)
+            if stage is not None:
+                yield Found(
+                    f"node {node.name}",
+                    f"{percent(1 - node.free_bytes / node.disk_bytes)} of its disk are used,"
+                    f" {node.free_bytes / 1e9:.1f} GB are free: beyond the {stage} watermark, {marks[stage]}",
+                    STAGES[stage],
+                    "free some, or move the data to a larger disk",
+                    invalidates=stage == "flood",
+                )
+
+
+def is_beyond(watermark: str, node: DataNode) -> bool:
+    """Whether a node's disk is past a watermark: a used share (85%, 0.85) or free bytes (5gb); False for other text."""
+    text = watermark.strip().lower()
+    if not node.disk_bytes or node.free_bytes is None:
+        return False
+    if (found := _BYTES.fullmatch(text)) is not None:
+        return node.free_bytes < float(found[1]) * float(1024 ** _UNITS[found[2]])
+    try:
+        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        return False
+    return 1 - node.free_bytes / node.disk_bytes > share
+
+
+def little_memory(facts: Facts) -> Iterator[Found]:
+    available, needed = facts.machine.available_bytes, facts.machine.needed_bytes
+    if available is not None and available < max(needed, LEAST_AVAILABLE_BYTES):
+        wants = f", and the stack takes about {needed / 1e9:.1f} GB" if needed else ""
+        yield Found(
+            "machine",
+            f"{available / 1e9:.1f} GB of memory are available{wants}",
+            "what does not fit is swapped, or the kernel ends a service in the middle of a trial",
+            "end other programs, or lower SINKBENCH_KAFKA_HEAP, SINKBENCH_CONNECT_HEAP,"
+            " SINKBENCH_ELASTICSEARCH_HEAP or SINKBENCH_WORKERS",
+            invalidates=True,
+        )
+
+
+def little_disk(facts: Facts) -> Iterator[Found]:
+    free, least = facts.machine.free_bytes, facts.machine.least_free_bytes
+    if free is not None and free < least:
+        yield Found(
+            "disk",
+            f"{free / 1e9:.1f} GB free where the services keep their data, at least {least / 1e9:.0f} GB are needed",
+            "a race does not begin",
+            "free some, or (local stack) set SINKBENCH_HOME to a folder on another disk",
+            invalidates=True,
+        )
+
+
+RULES = (
+    Rule("too-many-connections", (Area.CONNECT, Area.DATABASE), too_many_connections),
+    Rule("small-pool", (Area.CONNECT, Area.POOLER), small_pool),
+    Rule("prepared-statements", (Area.POOLER,), prepared_statements),
+    Rule("full-disk", (Area.CLUSTER,), full_disk),
+    Rule("little-memory", (Area.MEMORY,), little_memory),
+    Rule("little-disk", (Area.DISK,), little_disk),
+)
