@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR
+from sinkbench.analysis.lag import BOUNDED
 from sinkbench.results import SearchStep
 
 INVALID = "invalid"
@@ -37,8 +37,6 @@ class CapacitySearch:
 
         Bisection ends at the relative distance `precision`; `confirmations` trials must sustain the result.
         """
-        if not (start > 0 and most > 0 and precision > 0 and confirmations > 0):
-            raise ValueError(f"all must be above 0, found {start}, {most}, {precision}, {confirmations}")
         self._most = most
         self._precision = precision
         self._confirmations = confirmations
@@ -66,27 +64,11 @@ class CapacitySearch:
         """Whether the load generator, not the pipeline, limits the capacity."""
         return self.capacity is not None and self._high is None
 
-    @property
-    def steps_left(self) -> int:
-        """Estimated number of further offers."""
-        if self._ended:
-            return 0
-        left = self._confirmations - self._confirmed
-        if self._candidate is None:
-            gap = math.log(BRACKET_FACTOR) * 2
-            if self._low is not None and self._high is not None:
-                gap = math.log(self._high / self._low)
-            left += max(math.ceil(math.log2(max(gap / math.log1p(self._precision), 1.0))), 1)
-            left += 2 if self._low is None or self._high is None else 0
-        return left
-
     def next(self) -> Offer | None:
         return None if self._ended else Offer(self._rate, confirms=self._candidate is not None)
 
     def take(self, outcome: str, growth_per_second: float | None = None, problem: str | None = None) -> None:
         """Takes the verdict on the last offer's lag, or `INVALID` with the reason as `problem`."""
-        if outcome not in (BOUNDED, GROWING, UNCLEAR, INVALID):
-            raise ValueError(f"no such outcome: {outcome}")
         confirms = self._candidate is not None
         offered = round(self._rate, 1)
         step = SearchStep(

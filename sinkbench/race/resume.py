@@ -13,8 +13,9 @@ from sinkbench.environment import SINK_KEYS
 from sinkbench.errors import ResultsError
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan, load_plan
-from sinkbench.plan.schedule import cells_left
-from sinkbench.results import ALSO_THERE, RunSummary, TrialRecord
+from sinkbench.race.journal import Earlier, Journal
+from sinkbench.race.replacing import all_cells_left
+from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.runs.differences import ABSENT, Difference, connector_differences, environment_differences
 from sinkbench.runs.reader import load_connectors, load_summary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
@@ -23,7 +24,7 @@ from sinkbench.summary.run import summary_of
 from sinkbench.summary.selftest import is_selftest
 
 # Unreadable figures, such as a service's CPU time, do not affect the pipelines.
-_OF_NO_EFFECT = {"unmeasured", "unconfirmed_keys", ALSO_THERE}
+_OF_NO_EFFECT = {"unmeasured"}
 # The kernel reserves slightly different amounts of memory at each boot.
 _MEMORY, _MEMORY_SHARE = "memory_bytes", 0.01
 
@@ -42,7 +43,7 @@ class Unfinished:
 
     @property
     def left(self) -> list[Cell]:
-        return cells_left(self.plan, self.cells, self.trials, self.summary.limits)
+        return all_cells_left(self.plan, self.cells, self.trials, self.summary.limits)
 
     def check(self, environment: Mapping[str, JsonValue], connectors: Path) -> None:
         """Raises ResultsError, with all changes, if the rest cannot be measured under the same conditions."""
@@ -64,18 +65,8 @@ class Unfinished:
 
     def finish(self) -> RunSummary:
         """Writes the final summary of a run that has all trials."""
-        summary = summary_of(
-            self.folder.run,
-            self.plan,
-            self.cells,
-            self.trials,
-            complete=True,
-            environment=self.summary.environment,
-            limits=self.summary.limits,
-            resumed=self.summary.resumed,
-        )
-        self.folder.write_summary(summary)
-        return summary
+        earlier = Earlier(self.trials, self.summary.limits, self.summary.resumed)
+        return Journal(self.folder, self.plan, self.cells, self.summary.environment, earlier).write(complete=True)
 
 
 def run_folder(path: Path) -> RunFolder:
@@ -101,8 +92,6 @@ def load_unfinished(path: Path, connectors: Path) -> Unfinished | None:
     if is_selftest(plan):
         raise ResultsError(f"{folder.path}: is a selftest, which ends with its time; run `sinkbench selftest` again")
     cells = expand(plan, summary.cells[0].workers) if summary.cells else []
-    if not cells:
-        raise ResultsError(f"{folder.summary_path}: lists no cells; race again")
     trials = read_trials(folder.trials_path)
     unfinished = Unfinished(folder, plan, cells, summary, trials, load_connectors(folder.path / "connectors"))
     try:
@@ -130,13 +119,6 @@ def changes(was: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> list[
     if isinstance(before, int) and isinstance(after, int) and abs(after - before) <= _MEMORY_SHARE * before:
         has[_MEMORY] = before
     return environment_differences(had, has)
-
-
-def with_others(was: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Returns the old environment with the current other users."""
-    both = [each.get(ALSO_THERE) for each in (was, now)]
-    there = list(dict.fromkeys(str(line) for lines in both if isinstance(lines, list) for line in lines))
-    return {**was, ALSO_THERE: list[JsonValue](there)} if there else dict(was)
 
 
 def as_kept(kept: JsonValue, now: JsonValue) -> JsonValue:

@@ -22,8 +22,6 @@ Job = frozenset[str]
 ONE_BY_ONE = 1.5
 # The published comparison: one request per record with Elasticsearch, batches with PostgreSQL.
 _PUBLISHED = ("elasticsearch/camel-index", "postgres/jdbc")
-# Its offsets are committed as soon as an aggregate holds the records (issue 1803 of camel-kafka-connector).
-_COMMITS_AGGREGATES = "CamelSinkConnector"
 
 
 @dataclass(frozen=True)
@@ -248,15 +246,6 @@ def _differ_in_indexes(one: CellSummary, other: CellSummary) -> bool:
 
 def _differ_in_pooler(one: CellSummary, other: CellSummary) -> bool:
     return one.pool is None and other.pool is not None and _alike(one, other, "connector", "target", "overrides")
-
-
-def lossy_cells(summary: RunSummary) -> list[CellSummary]:
-    """Cells whose connector commits records that its aggregates still hold, so that a task that stops loses them."""
-    return [
-        cell
-        for cell in compared_cells(summary)
-        if (cell.connector or "").endswith(_COMMITS_AGGREGATES) and (cell.records_per_write or 0.0) >= ONE_BY_ONE
-    ]
 
 
 def left_out(summary: RunSummary) -> list[CellSummary]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.analysis.rates import usable_rate
@@ -26,7 +25,6 @@ from sinkbench.summary.answers import (
     fastest_trial,
     is_final,
     left_out,
-    lossy_cells,
     published_of,
     unmatched,
 )
@@ -44,44 +42,28 @@ _ADVICE = {
     ReasonCode.CONTENT_NOT_CHECKED: "keep the documents in the index or table (docs/methods.md, altered records)",
     ReasonCode.NOT_STEADY: "raise drain.window_seconds or trials, or race on a quieter machine",
 }
-_WARMER = "raise drain.warm_up_seconds or trials, or race again while the stack is up: `sinkbench up` first"
-
-
-@dataclass(frozen=True)
-class Missing:
-    """A cell that is in no answer: its name, why, and what to do if that is known."""
-
-    name: str
-    why: str
-    advice: str | None
+_WARMER = "race again while the stack is up (`sinkbench up` first), since warming up takes longer here"
 
 
 def answer_lines(summary: RunSummary) -> list[str]:
     """What a run shows, a paragraph each, the answer first; empty without cells to compare."""
-    found, cells = _answers(summary), missing_cells(summary)
-    if not found and cells:
-        advice = "; ".join(dict.fromkeys(cell.advice for cell in cells if cell.advice is not None))
-        named = "; ".join(f"{cell.name} ({cell.why})" for cell in cells)
+    found, missing = _answers(summary), left_out(summary)
+    if not found and missing:
+        advice = "; ".join(dict.fromkeys(filter(None, map(_advice, missing))))
+        named = "; ".join(f"{cell_name(cell, summary)} ({_why(cell)})" for cell in missing)
         found = [f"No answer: {named}.{f' To have it: {advice}.' if advice else ''}"]
-    return [*found, *_shown(summary)]
-
-
-def answer_sentences(summary: RunSummary) -> list[str]:
-    """`answer_lines` without what is missing, and the published comparison; may be empty."""
-    pair = published_of(summary)
-    published = [] if pair is None else [f"As published, {_compared(pair, summary)[:-1]}: {_WHY_PUBLISHED}."]
-    return [*_answers(summary), *_shown(summary), *published]
-
-
-def missing_cells(summary: RunSummary) -> list[Missing]:
-    return [Missing(cell_name(cell, summary), _why(cell), _advice(cell)) for cell in left_out(summary)]
-
-
-def unattributed_lines(summary: RunSummary) -> list[str]:
-    """Which cells are missing to separate the sink's share from the connector's, a sentence per way of writing."""
     return [
-        f"{_MANNER[batched]}: not known without {_names(cells, summary)}." for batched, cells in unattributed(summary)
+        *found,
+        *(line for each in changes_of(summary) if (line := _change(each, summary))),
+        *(f"{_shares(each, summary)}{_unfair(each.cells, summary)}" for each in attributions_of(summary)),
+        *(f"{_MANNER[how]}: not known without {_names(cells, summary)}." for how, cells in unattributed(summary)),
     ]
+
+
+def published_lines(summary: RunSummary) -> list[str]:
+    """The comparison of the published pipelines, and what it is one of; empty if they are not in the run."""
+    pair = published_of(summary)
+    return [] if pair is None else [f"As published, {_compared(pair, summary)[:-1]}: {_WHY_PUBLISHED}."]
 
 
 def _why(cell: CellSummary) -> str:
@@ -104,23 +86,6 @@ def _answers(summary: RunSummary) -> list[str]:
         *([f"No two sinks do the same job: {', '.join(said)}."] if said else []),
         *(_answer(each, summary) for each in answers_of(summary)),
         *(f"{_compared(each, summary)}{_unfair((each.faster, each.slower), summary)}" for each in ends_of(summary)),
-    ]
-
-
-def _shown(summary: RunSummary) -> list[str]:
-    """What else a run shows: what single changes do, what can be lost, and whose the difference is."""
-    lossy: dict[str, list[CellSummary]] = {}
-    for cell in lossy_cells(summary):
-        lossy.setdefault(cell.sink, []).append(cell)
-    return [
-        *(line for each in changes_of(summary) if (line := _change(each, summary))),
-        *(
-            f"Risk: {_names(cells, summary)} {'loses' if len(cells) == 1 else 'lose'} buffered records when a task"
-            f" stops or {product_name(sink)} refuses a request."
-            for sink, cells in lossy.items()
-        ),
-        *(f"{_shares(each, summary)}{_unfair(each.cells, summary)}" for each in attributions_of(summary)),
-        *unattributed_lines(summary),
     ]
 
 

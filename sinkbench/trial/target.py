@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from loadgen.options import load_from
 from loadgen.records import records_of
 from sinkbench.errors import PlanError, TargetError
-from sinkbench.plan.forms import filled_columns
+from sinkbench.plan.checks import filled_columns
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import Target
 
