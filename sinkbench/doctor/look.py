@@ -9,7 +9,7 @@ import psutil
 
 from sinkbench.doctor.connectors import Around, connectors_of, connectors_there
 from sinkbench.doctor.facts import Area, Connector, Facts, Machine
-from sinkbench.environment.cgroup import container
+from sinkbench.environment.machine import container
 from sinkbench.errors import PlanError, ServiceError, UserError
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.checks import check_settings, check_targets
@@ -170,7 +170,7 @@ class Look:
             return Machine(free_bytes=free, least_free_bytes=LEAST_FREE_BYTES)
         _, allowance = container()
         available = psutil.virtual_memory().available
-        if allowance.memory_bytes is not None:
+        if allowance is not None and allowance.memory_bytes is not None:
             available = min(available, allowance.memory_bytes)
         return Machine(
             available_bytes=available,

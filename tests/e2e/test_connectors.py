@@ -20,8 +20,7 @@ from sinkbench.services.connect import ConnectCluster, is_even, placement
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink, sinks_of
-from sinkbench.stack.local import LocalStack
-from sinkbench.stack.localnodes import PLUGINS
+from sinkbench.stack.local import PLUGINS, LocalStack
 from sinkbench.trial.cluster import Cluster
 from tests.e2e.races import remove_connectors
 from tests.support.commands import Run
