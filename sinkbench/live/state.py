@@ -203,7 +203,13 @@ class LiveRun:
         cell.lost += _lost(record)
         # A pilot does not count as a trial of the cell.
         if not record.pilot:
-            cell.taken += 1
+            kept = [each for each in cell.valid if each.trial != record.replaces]
+            # A trial that is replaced is no longer a trial of the cell, nor an invalid one.
+            if record.replaces is None:
+                cell.taken += 1
+            elif len(kept) == len(cell.valid):
+                cell.invalid -= 1
+            cell.valid = kept
             cell.invalid += bool(record.invalid)
             if record.records_per_second is not None and not record.invalid:
                 cell.valid.append(record)
