@@ -237,7 +237,7 @@ def produce(connection: Connection) -> None:
     load, settings, records = order
     service = LoadService(settings)
     if records is not None:
-        service.keep(Dataset.read(records))
+        service.dataset = Dataset.read(records)
     state = service.start(load)
     while state.state == "running":
         connection.send(state)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Event
 from typing import Protocol
 
-from loadgen.topic import topic_config
+from loadgen.client import topic_config
 from sinkbench.analysis.samples import Sample
 from sinkbench.plan.cells import Cell
 from sinkbench.services.connect import ConnectorStatus, placement
