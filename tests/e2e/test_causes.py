@@ -18,7 +18,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from sinkbench.analysis.pooler import POOL_WAITING
 from sinkbench.analysis.samples import Sample, rejected_writes
+from sinkbench.errors import ReasonCode
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink
@@ -150,35 +152,59 @@ def test_a_lock_that_another_session_holds_on_the_table_is_waited_for(stack: Loc
 
 
 class Freezes(Silent):
-    """Stops all processes of PostgreSQL for five seconds once a third of the records is stored."""
+    """Stops all processes of a service for six seconds once a third of the records is stored."""
 
-    def __init__(self, stack: LocalStack, records: int) -> None:
-        self._stack = stack
+    def __init__(self, stack: LocalStack, service: str, records: int) -> None:
+        self._stack, self._service = stack, service
         self._from: float = records / 3
 
     def sample(self, sample: Sample) -> None:
         if (sample.stored or 0) < self._from:
             return
         self._from = math.inf
-        threading.Timer(5, self._stack.faults.thaw, ["postgres"]).start()
-        self._stack.faults.freeze("postgres")
+        threading.Timer(6, self._stack.faults.thaw, [self._service]).start()
+        self._stack.faults.freeze(self._service)
 
 
 SMALL_BATCHES = """
-pipelines: [{pipeline: postgres/jdbc, overrides: {consumer.override.max.poll.records: "20"}}]
+pipelines: [{{pipeline: {}, overrides: {{consumer.override.max.poll.records: "20"}}}}]
 trials: 1
 """
 
 
 @pytest.mark.long
-def test_a_sink_that_was_frozen_is_noted_with_its_length_and_nothing_is_lost(stack: LocalStack, tmp_path: Path) -> None:
-    record, _ = one_trial(stack, tmp_path, SMALL_BATCHES, 150_000, observer=Freezes(stack, 150_000))
-    assert record.reasons == []
-    (note,) = {note.partition(" for ")[0] for note in record.notes}
-    # Kafka and Connect were not silent: nobody asked them meanwhile.
-    assert note == "no new record was seen in the sink", record
-    assert record.stalled_seconds is not None
-    assert record.stalled_seconds >= 4, record
+@pytest.mark.parametrize(
+    ("service", "pipeline", "cause", "silent"),
+    [
+        # Kafka, Connect and PgBouncer were not silent: nobody asked them meanwhile.
+        ("postgres", "postgres/jdbc", "sink", ""),
+        ("pgbouncer", "postgres/jdbc-pgbouncer", "pgbouncer", "PgBouncer"),
+        ("kafka", "postgres/jdbc", "kafka", "Kafka"),
+    ],
+)
+def test_a_trial_in_which_a_service_was_frozen_has_no_rate_and_names_the_service(
+    stack: LocalStack, tmp_path: Path, service: str, pipeline: str, cause: str, silent: str
+) -> None:
+    observer = Freezes(stack, service, 150_000)
+    record, samples = one_trial(stack, tmp_path, SMALL_BATCHES.format(pipeline), 150_000, observer=observer)
+    (reason,) = record.reasons
+    assert reason.code == ReasonCode.STALLED
+    assert reason.text.endswith(
+        f"{silent} answered no probe meanwhile" if silent else "no new record was seen in the sink"
+    )
+    stalled = next(note for note in record.notes if note.startswith("no new record was seen in the sink for "))
+    assert (silent in stalled) if silent else ("no probe" not in stalled), record
+    assert (record.stalled_seconds or 0) >= 4.5, record
+    assert record.bottleneck is not None
+    found = [record.bottleneck.evidence, *record.bottleneck.also]
+    assert any(stalled in each for each in found), record
+    assert record.bottleneck.component == cause or record.bottleneck.cause != "a stall", record
+    if service == "pgbouncer":
+        gap = [each for each in samples if "pgbouncer" in each.silent]
+        assert gap
+        assert {(each.pool_clients, each.signs.get(POOL_WAITING)) for each in gap} == {(None, None)}
+        assert record.pool is not None
+        assert (record.pool.most_waiting, record.pool.longest_wait_ms) == (None, None)
     assert record.audit is not None
     assert (record.audit.stored, record.audit.lost) == (150_000, 0)
 
