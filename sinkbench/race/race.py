@@ -32,9 +32,8 @@ from sinkbench.race.recovery import recover
 from sinkbench.race.sizes import Sizes, is_too_short
 from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.services.failures import in_one_line
-from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.names import Names
+from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.trial import run_trial
 from sinkbench.trial.workload import Workload
