@@ -74,15 +74,6 @@ class Consume:
     settings: Mapping[str, str] = field(repr=False)
 
 
-@dataclass(frozen=True)
-class Seen:
-    """A consumer's numbers of partitions and of records read, at the monotonic time `at`."""
-
-    at: float = 0.0
-    partitions: int = 0
-    records: int = 0
-
-
 def make_records(wanted: MakeRecords) -> list[bytes]:
     """The records as loadgen makes them, in order of seq."""
     if wanted.dataset is not None:
@@ -160,39 +151,32 @@ def _ask(ends: Sequence[Connection], orders: Sequence[object], seconds: float) -
 
 
 def consume(connection: Connection) -> None:
-    """Worker that obeys Consume; sends Seen on every change, and None at the end."""
+    """Worker that obeys Consume; sends the time and its numbers of partitions and of records read on every change, and
+    None at the end."""
     what: Consume = connection.recv()
     partitions: list[Any] = []
-    moved: list[bool] = []
 
     def assigned(consumer: Any, given: list[Any]) -> None:
         # No member reads before all have their partitions.
         partitions[:] = given
         consumer.assign(given)
         consumer.pause(given)
-        connection.send(Seen(time.monotonic(), len(given)))
-
-    def revoked(*_: Any) -> None:
-        partitions.clear()
-        moved.append(True)
-        connection.send(Seen(time.monotonic()))
+        connection.send((time.monotonic(), len(given), 0))
 
     # Without commits, the group vanishes with its members if the controller is killed.
     own = {"group.id": what.group, "auto.offset.reset": "earliest", "enable.auto.commit": "false"}
     with kafka_errors(), closing(Consumer({**what.settings, **own})) as consumer:
-        consumer.subscribe([what.topic], on_assign=assigned, on_revoke=revoked)
+        consumer.subscribe([what.topic], on_assign=assigned)
         while not connection.poll():
             consumer.consume(num_messages=1, timeout=REPORT_SECONDS)
         connection.recv()
-        moved.clear()
         consumer.resume(partitions)
         records, reported = 0, 0.0
         while not connection.poll():
-            if moved:
-                raise ServiceError("the consumer group was rebalanced while it read")
+            # After a rebalance all are paused, and too few records are read.
             records += sum(message.error() is None for message in consumer.consume(CONSUMED_AT_ONCE, REPORT_SECONDS))
             if (now := time.monotonic()) - reported >= REPORT_SECONDS:
-                connection.send(Seen(now, len(partitions), records))
+                connection.send((now, len(partitions), records))
                 reported = now
         connection.recv()
     connection.send(None)
@@ -204,7 +188,7 @@ def consume_as_group(what: Consume, consumers: int, partitions: int, see: Callab
     WorkerFailed if the group does not form or a consumer dies."""
     with Workers() as workers:
         ends = [workers.start(consume) for _ in range(consumers)]
-        last = dict.fromkeys(ends, Seen())
+        last = dict.fromkeys(ends, (0.0, 0, 0))
 
         def tell(message: object) -> None:
             for end in ends:
@@ -216,16 +200,16 @@ def consume_as_group(what: Consume, consumers: int, partitions: int, see: Callab
             if not ready:
                 raise WorkerFailed(f"the consumers of {what.topic} said nothing for too long")
             last.update({end: answer_of(end, 0.0) for end in ready})
-            return max(last[end].at for end in ready)
+            return max(last[end][0] for end in ready)
 
         tell(what)
         joined, given = time.monotonic() + JOIN_SECONDS, [0]
         # The first to join has all partitions until the next joins.
         while sum(given) != partitions or sum(map(bool, given)) != min(consumers, partitions):
             follow(joined)
-            given = [seen.partitions for seen in last.values()]
+            given = [partitions_of for _, partitions_of, _ in last.values()]
         tell("read")
-        while see(follow(time.monotonic() + JOIN_SECONDS), sum(seen.records for seen in last.values())):
+        while see(follow(time.monotonic() + JOIN_SECONDS), sum(records for _, _, records in last.values())):
             pass
         tell("end")
         # None comes once a consumer has left its group.

@@ -130,8 +130,5 @@ def disturbance(costs: Costs, most_compiling: float) -> str | None:
     if costs.restarted:
         return f"{' and '.join(costs.restarted)} started again meanwhile"
     share = costs.compiling_share
-    return (
-        None
-        if share is None or share <= most_compiling
-        else f"not warm: {percent(share)} of the CPU time went into compiling"
-    )
+    cold = share is not None and share > most_compiling
+    return f"not warm: {percent(share or 0.0)} of the CPU time went into compiling" if cold else None

@@ -32,8 +32,8 @@ _OF_NOAA = {"keys", "record_bytes"}
 
 @dataclass(frozen=True)
 class LoadResult:
-    """The sum of a load's parts, and the time of the longest. `in_time` counts records that were sent by the due time of
-    the last one; None without a rate."""
+    """The sum of a load's parts, and the time of the longest. `in_time` counts records sent by the due time of the last
+    one; None without a rate."""
 
     sent: int
     acknowledged: int
