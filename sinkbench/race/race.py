@@ -37,9 +37,8 @@ from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.trial import run_trial
 from sinkbench.trial.workload import Workload
-from sinkbench.trial.workloads.drain import Drain
+from sinkbench.trial.workloads.drain import Drain, LiveRescale
 from sinkbench.trial.workloads.fault import Fault
-from sinkbench.trial.workloads.rescale import LiveRescale
 from sinkbench.trial.workloads.sustain import Sustain, records_offered
 
 # A search begins below the drain rate: a pipeline that waits for records is not faster.

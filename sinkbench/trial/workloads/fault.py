@@ -14,17 +14,15 @@ from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.faults import COMMAND, FILL, NONE, OF_NETWORK, OF_SERVICES, POISON, PROMOTE, PlanFault
 from sinkbench.results import Act, Reason, Recovery
 from sinkbench.sinks import needed
-from sinkbench.trial.following import Following, uneven
-from sinkbench.trial.probes import background_probes
-from sinkbench.trial.reasons import check_loaded
+from sinkbench.trial.following import Following, background_probes, uneven
+from sinkbench.trial.record import check_loaded
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.stop import Deed, FaultWatch, Patience
 from sinkbench.trial.values import After, Faulted, Loaded, Measured, Timeline
 from sinkbench.trial.workload import Around, Figures, Workload
-from sinkbench.trial.workloads.disk import disk_to_fill, usual_roles
+from sinkbench.trial.workloads.around import disk_to_fill, proxied_network, proxy_targets_used, usual_roles
 from sinkbench.trial.workloads.drain import load_topic
 from sinkbench.trial.workloads.injection import Event, Injection
-from sinkbench.trial.workloads.network import proxied_network, proxy_targets_used
 from sinkbench.trial.workloads.offering import Offering
 from sinkbench.trial.workloads.sustain import arrivals_around, clock_ms, one_in, read_arrivals
 

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
+import random
+import signal
+import string
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -23,15 +30,91 @@ from sinkbench.plan.faults import (
     WORKER,
     WORKERS,
     PlanFault,
+    Poison,
 )
+from sinkbench.secrets import redacted
 from sinkbench.sinks import FullDisk, needed, sink_kind
 from sinkbench.stack import Faults
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.workload import Around
-from sinkbench.trial.workloads.command import commanded
 from sinkbench.trial.workloads.offering import Background
-from sinkbench.trial.workloads.poison import poison
+
+# Includes the time to connect to a remote host; a longer action belongs in the fault's own seconds.
+COMMAND_SECONDS = 60.0
+
+
+@contextmanager
+def commanded(command: str, undo: str, names: Names) -> Iterator[None]:
+    """Runs `command` in a shell, and `undo` at the end of the context, also if the command failed.
+
+    Raises StackError, with the last output line, if one fails or times out.
+    """
+    found = {
+        "SINKBENCH_TOPIC": names.topic,
+        "SINKBENCH_CONNECTOR": names.connector,
+        "SINKBENCH_TARGET": names.target,
+    }
+    try:
+        _run("command", command, found)
+    except StackError as failed:
+        try:
+            _run("undo", undo, found)
+        except StackError as also:
+            raise StackError(f"{failed}; {also}") from None
+        raise
+    try:
+        yield
+    finally:
+        _run("undo", undo, found)
+
+
+def _run(key: str, text: str, variables: Mapping[str, str]) -> None:
+    # A background process would keep a pipe open.
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            ["sh", "-c", text],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **variables},
+            # Ctrl-C must reach only the race, which then undoes the fault.
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(COMMAND_SECONDS)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise StackError(f"'{key}' {text!r} did not end in {COMMAND_SECONDS:g} s, and was killed") from None
+        output.seek(0)
+        said = output.read().decode(errors="replace").strip().splitlines()
+    if code != 0:
+        last = f": {redacted(said[-1].strip())}" if said else ""
+        raise StackError(f"'{key}' {text!r} ended with exit code {code}{last}")
+
+
+RUN = "poison"
+"""The `bench.run` of bad records, which are not part of the load."""
+# Elasticsearch's limit for a term is 32,766 bytes, that of a PostgreSQL B-tree 2,704 after compression.
+_TOO_LONG = 40_000
+
+
+def poison(records: Poison, number: int) -> bytes:
+    """Returns a bad record by number, like a good one in its members, and in its size unless that is what is bad."""
+    station = {"id": "9414290", "name": "San Francisco", "lat": "37.8063", "lon": "-122.4659"}
+    level = {"t": "2026-01-31 17:06", "v": "1.234", "s": "0.043", "f": "1,0,0,0", "q": "p"}
+    if records == "nul":
+        station["name"] = "San\0Francisco"
+    elif records == "wrong type":
+        station["lat"], level["t"] = "north", "yesterday"
+    elif records == "too large":
+        station["id"] = "".join(random.Random(number).choices(string.ascii_letters + string.digits, k=_TOO_LONG))
+    document = {"metadata": station, "data": [level], "bench": {"run": RUN, "number": number}}
+    text = json.dumps(document).encode()
+    return text[: len(text) // 2] if records == "not json" else text
+
 
 # Interval at which bad records are written.
 PORTION_SECONDS = 0.25

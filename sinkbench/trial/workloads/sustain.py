@@ -22,11 +22,9 @@ from sinkbench.plan.plan import Plan
 from sinkbench.results import LatencyMs, Reads, Reason
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Arrivals, ArrivalWatch
-from sinkbench.trial.following import Following
-from sinkbench.trial.probes import probes
+from sinkbench.trial.following import Following, probes
 from sinkbench.trial.reads import Reader, Told
-from sinkbench.trial.reasons import check_loaded
-from sinkbench.trial.record import bottleneck, noted
+from sinkbench.trial.record import bottleneck, check_loaded, noted
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.stop import DrainWatch, Timeouts
 from sinkbench.trial.values import After, Loaded, Measured, Timeline

@@ -26,7 +26,7 @@ from sinkbench.trial.stop import MOST_DEEDS, Deed, End, FaultWatch, Patience
 from sinkbench.trial.trial import run_trial
 from sinkbench.trial.values import Queue
 from sinkbench.trial.workloads.fault import Fault
-from sinkbench.trial.workloads.poison import poison
+from sinkbench.trial.workloads.injection import poison
 from sinkbench.trial.workloads.sustain import records_offered
 from tests.support.fakecluster import FakeCluster, Quiet
 from tests.support.trials import sample
@@ -401,7 +401,7 @@ def test_what_is_not_undone_is_told_also_when_the_trial_is_interrupted(tmp_path:
 def test_a_command_that_does_not_end_is_killed_with_all_that_it_has_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sinkbench.trial.workloads.command.COMMAND_SECONDS", 0.3)
+    monkeypatch.setattr("sinkbench.trial.workloads.injection.COMMAND_SECONDS", 0.3)
     (reason,) = take(by_command(f"sleep 70 & echo $! > {tmp_path}/pid; wait", "true")).reasons
     assert "did not end in 0.3 s, and was killed" in reason.text
     with suppress(psutil.NoSuchProcess):
