@@ -19,57 +19,46 @@ from sinkbench.trial.values import Before, Replication
 
 # New or moved replicas settle within this time.
 SETTLE_SECONDS, AGAIN_SECONDS = 10.0, 0.5
+# A connector's connections close within this time after its tasks are gone.
+CLOSING_SECONDS = 3.0
 
 
 def replication_before(own: Resources) -> Replication:
     """Returns the state before the connector starts, after a wait for what is not met yet."""
     deadline = time.monotonic() + SETTLE_SECONDS
     while True:
-        found = _look(own, Replication())
+        found = replication_now(own, Replication())
         if not found.broken or time.monotonic() > deadline:
             return found
         time.sleep(AGAIN_SECONDS)
 
 
-def replication_after(own: Resources, before: Replication) -> Replication:
-    """Returns the state now; what cannot have changed is copied from `before`."""
-    return _look(own, before)
+def replication_now(own: Resources, before: Replication) -> Replication:
+    """Returns the state now, and what was unknown once; a sink or topic on one node can only change by dying."""
 
+    def asked(known: ReplicationState | None, what: str, ask: Callable[[], ReplicationState]) -> ReplicationState:
+        if known is not None and known.alone:
+            return known
+        try:
+            return ask()
+        except (ServiceError, OSError) as error:
+            # If the service does not answer at all, the trial's next request reports it.
+            return ReplicationState(unchecked=(f"what must hold {what}: {in_one_line(error)}",))
 
-def _look(own: Resources, before: Replication) -> Replication:
-    of_sink, of_topic = before.of_sink, before.of_topic
-    if of_sink is None or not of_sink.alone:
-        of_sink = _asked(f"what must hold in {own.cell.sink}", lambda: _ask_sink(own))
-    if of_topic is None or not of_topic.alone:
-        of_topic = _asked("what must hold of the topic", lambda: _ask_topic(own))
-    # What was unknown once is not known of the whole trial.
-    unchecked = dict.fromkeys([*before.unchecked, *of_sink.unchecked, *of_topic.unchecked])
-    return Replication(of_sink, of_topic, tuple(unchecked))
+    def of_sink() -> ReplicationState:
+        if (replication := own.sink.capabilities.replication) is None:
+            raise ServiceError("this sink does not tell")
+        return replication.check(own.names.target, own.config)
 
+    def of_topic() -> ReplicationState:
+        brokers, topics = own.cluster.kafka.copies(own.names.topic)
+        if not topics.get(own.names.topic):
+            raise ServiceError("Kafka does not show its partitions")
+        return topic_replication(brokers, topics[own.names.topic])
 
-def _asked(what: str, ask: Callable[[], ReplicationState]) -> ReplicationState:
-    try:
-        return ask()
-    except (ServiceError, OSError) as error:
-        # If the service does not answer at all, the trial's next request reports it.
-        return ReplicationState(unchecked=(f"{what}: {in_one_line(error)}",))
-
-
-def _ask_sink(own: Resources) -> ReplicationState:
-    replication = own.sink.capabilities.replication
-    if replication is None:
-        return ReplicationState(unchecked=(f"what must hold in {own.cell.sink}: this sink does not tell",))
-    return replication.check(own.names.target, own.config)
-
-
-def _ask_topic(own: Resources) -> ReplicationState:
-    topic = own.names.topic
-    brokers, topics = own.cluster.kafka.copies(topic)
-    if not topics.get(topic):
-        return ReplicationState(
-            unchecked=("whether the topic's copies are in sync: Kafka does not show its partitions",)
-        )
-    return topic_replication(brokers, topics[topic])
+    sink = asked(before.of_sink, f"in {own.cell.sink}", of_sink)
+    topic = asked(before.of_topic, "of the topic", of_topic)
+    return Replication(sink, topic, tuple(dict.fromkeys([*before.unchecked, *sink.unchecked, *topic.unchecked])))
 
 
 def durability_of(own: Resources, found: Replication) -> Durability | None:
@@ -81,21 +70,12 @@ def durability_of(own: Resources, found: Replication) -> Durability | None:
     acks = own.cluster.plan.load.acks if own.cell.acks is None else own.cell.acks
     kafka, brokers = acks_in_words(acks, found.of_topic), acks_nodes(acks, found.of_topic)
     settled = {name: value for name, value in settings.durability.items() if value is not None}
+    made = Durability(kafka=kafka, kafka_nodes=brokers, settings=settled)
     if settings.promise is None:
-        return Durability(kafka=kafka, kafka_nodes=brokers, settings=settled)
+        return made
     promise = as_replicated(settings.promise, found.of_sink)
-    return Durability(
-        text=promise_in_words(promise),
-        nodes=promise.nodes,
-        on_disk=promise.on_disk,
-        kafka=kafka,
-        kafka_nodes=brokers,
-        settings=settled,
-    )
-
-
-# A connector's connections close within this time after its tasks are gone.
-CLOSING_SECONDS = 3.0
+    told = {"text": promise_in_words(promise), "nodes": promise.nodes, "on_disk": promise.on_disk}
+    return made.model_copy(update=told)
 
 
 def others_now(own: Resources) -> Others | None:

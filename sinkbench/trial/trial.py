@@ -19,8 +19,8 @@ from sinkbench.trial.conditions import (
     exclude_existing,
     others_met,
     others_now,
-    replication_after,
     replication_before,
+    replication_now,
     unattributed,
 )
 from sinkbench.trial.following import finish
@@ -122,7 +122,7 @@ def stop(own: Resources, found: Measured) -> Stopped:
 
 def audited(own: Resources, found: Measured, notes: Notes) -> Audited:
     """Checks replication and audits the sink. Records that were written elsewhere are the first reason."""
-    replication = replication_after(own, found.before.replication)
+    replication = replication_now(own, found.before.replication)
     # After a fault, a violation is a result.
     if found.policy.judges_pipeline:
         notes.first(*broken_reasons(replication.broken))

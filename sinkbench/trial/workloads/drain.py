@@ -155,9 +155,9 @@ class LiveRescale(Drain):
         with following, following.samples() as samples:
             for sample in samples:
                 if step.asked is None:
-                    if following.placement is not None and (sample.stored or 0) >= ASK_SHARE * own.records:
+                    if following.seen.placement is not None and (sample.stored or 0) >= ASK_SHARE * own.records:
                         step = Rescaled(following.now())
-                        own.set_tasks()
+                        own.cluster.connect.set_tasks(own.names.connector, own.cell.tasks)
                 elif step.settled is None and (status := own.settled()) is not None:
                     step = replace(step, settled=following.now())
                     following.settled(status)

@@ -17,7 +17,7 @@ from sinkbench.sinks import needed
 from sinkbench.trial.following import Following, background_probes, uneven
 from sinkbench.trial.record import check_loaded
 from sinkbench.trial.resources import Resources
-from sinkbench.trial.stop import Deed, FaultWatch, Patience
+from sinkbench.trial.stop import Deed, FaultWatch
 from sinkbench.trial.values import After, Faulted, Loaded, Measured, Timeline
 from sinkbench.trial.workload import Around, Figures, Workload
 from sinkbench.trial.workloads.around import disk_to_fill, proxied_network, proxy_targets_used, usual_roles
@@ -69,7 +69,7 @@ class Fault(Workload):
         plan, fault = own.cluster.plan, self.fault
         longest = plan.drain.timeout_seconds + fault.most_seconds
         longest += 0 if self.offered is None else plan.constant_load.seconds
-        watch = FaultWatch(own.records, own.cell.tasks, Patience(fault.patience_seconds, longest))
+        watch = FaultWatch(own.records, own.cell.tasks, fault.patience_seconds, longest)
         doing, meanwhile = "draining", f"{own.records:,} records are drained"
         if self.offered is not None:
             doing, meanwhile = (f"{verb} {self.offered:,.0f} records/s" for verb in ("offering", "taking"))
@@ -84,7 +84,7 @@ class Fault(Workload):
                 for sample in samples:
                     course.take(injection.events())
                     _check_start(own, following, sample, began=course.began)
-                    if following.placement is not None:
+                    if following.seen.placement is not None:
                         load.begin()
                     load.check()
                     injection.check()
@@ -93,7 +93,7 @@ class Fault(Workload):
                             late = self.offered is None and (sample.stored or 0) >= own.records
                             course.found = replace(course.found, too_late=late)
                             own.observer.phase(f"{fault.name}, while {meanwhile}")
-                        injection.begin(following.placement or {})
+                        injection.begin(following.seen.placement or {})
                         course.take(injection.events())
                     # A fault that lasts until all is stored must not be waited for.
                     watch.ended = course.found.began if fault.seconds is None else course.found.ended
@@ -233,7 +233,7 @@ class _Due:
 
 def _check_start(own: Resources, following: Following, sample: Sample, *, began: bool) -> None:
     """Raises TrialFailed if the tasks do not start, or are uneven before the fault, whose effect that is later."""
-    placed, cell = following.placement, own.cell
+    placed, cell = following.seen.placement, own.cell
     if placed is None and sample.seconds > START_SECONDS:
         text = f"not all of {cell.tasks} tasks started in {START_SECONDS:.0f} s"
         raise TrialFailed(text, ReasonCode.TASKS_NOT_STARTED)

@@ -23,7 +23,7 @@ from sinkbench.results import LatencyMs, Reads, Reason
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Arrivals, ArrivalWatch
 from sinkbench.trial.following import Following, probes
-from sinkbench.trial.reads import Reader, Told
+from sinkbench.trial.reads import Order, Reader, Told
 from sinkbench.trial.record import bottleneck, check_loaded, noted
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.stop import DrainWatch, Timeouts
@@ -72,11 +72,11 @@ class Sustain(Workload):
         own.observer.phase(f"offering {self.offered:,.0f} records/s")
         following = Following(own, probes(own, growing=True), DrainWatch(own.records, own.cell.tasks, timeouts))
         offering, told = Offering(own, self.offered), None
-        reading = nullcontext() if own.cell.reads is None else Reader(own.read_order)
+        reading = nullcontext() if own.cell.reads is None else Reader(order_of(own))
         with following, offering, around.arriving or nullcontext(), reading as reader:
             with following.samples() as samples:
                 for _ in samples:
-                    if following.placement is not None:
+                    if following.seen.placement is not None:
                         offering.begin()
                         if reader is not None:
                             reader.begin()
@@ -99,7 +99,7 @@ class Sustain(Workload):
         if found.timeline.reads is None:
             return None
         own.observer.phase("asking queries of an idle sink")
-        with Reader(own.read_order) as reader:
+        with Reader(order_of(own)) as reader:
             reader.begin()
             time.sleep(min(IDLE_SECONDS, own.cluster.plan.constant_load.seconds))
             return reader.end()
@@ -136,6 +136,12 @@ class Sustain(Workload):
             "searchable_ms": searchable,
             "warm_up_seconds": None if warm is None else round(warm - times[0], 3),
         }
+
+
+def order_of(own: Resources) -> Order:
+    cluster, cell = own.cluster, own.cell
+    endpoints = cluster.stack.endpoints
+    return Order(endpoints, cluster.checkout, cell.sink, own.names.target, cluster.queries, cell.reads or 0.0)
 
 
 def arrivals_around(own: Resources) -> AbstractContextManager[ArrivalWatch | None]:

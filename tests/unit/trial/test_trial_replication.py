@@ -12,6 +12,7 @@ from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Durability, TrialRecord
 from sinkbench.summary.cells import summarize
+from sinkbench.trial import conditions
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.trial import run_trial
@@ -101,7 +102,7 @@ def test_what_a_fault_has_broken_is_a_note_and_no_reason() -> None:
 
 def test_what_does_not_hold_before_the_fault_makes_its_trial_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
     assert codes(faulted(FakeCluster(FAULTS, helds=[YELLOW] * 50))) == [CODES.INDEX_NOT_GREEN]
-    monkeypatch.setattr(Resources, "placement", lambda own, found: {"w0": 3, "w1": 0, "w2": 0})
+    monkeypatch.setattr("sinkbench.trial.following.placement", lambda *found: {"w0": 3, "w1": 0, "w2": 0})
     assert codes(faulted(FakeCluster(FAULTS))) == [CODES.TASKS_UNEVEN]
 
 
