@@ -152,7 +152,7 @@ def test_a_lock_that_another_session_holds_on_the_table_is_waited_for(stack: Loc
 
 
 class Freezes(Silent):
-    """Stops all processes of a service for six seconds once a third of the records is stored."""
+    """Stops all processes of a service for ten seconds once a third of the records is stored."""
 
     def __init__(self, stack: LocalStack, service: str, records: int) -> None:
         self._stack, self._service = stack, service
@@ -162,7 +162,7 @@ class Freezes(Silent):
         if (sample.stored or 0) < self._from:
             return
         self._from = math.inf
-        threading.Timer(6, self._stack.faults.thaw, [self._service]).start()
+        threading.Timer(10, self._stack.faults.thaw, [self._service]).start()
         self._stack.faults.freeze(self._service)
 
 
@@ -194,7 +194,8 @@ def test_a_trial_in_which_a_service_was_frozen_has_no_rate_and_names_the_service
     )
     stalled = next(note for note in record.notes if note.startswith("no new record was seen in the sink for "))
     assert (silent in stalled) if silent else ("no probe" not in stalled), record
-    assert (record.stalled_seconds or 0) >= 4.5, record
+    # Tasks go on for a while with what they have fetched.
+    assert (record.stalled_seconds or 0) >= 5, record
     assert record.bottleneck is not None
     found = [record.bottleneck.evidence, *record.bottleneck.also]
     assert any(stalled in each for each in found), record

@@ -23,8 +23,7 @@ from sinkbench.trial.workload import Around, Figures, Workload
 from sinkbench.trial.workloads.around import disk_to_fill, proxied_network, proxy_targets_used, usual_roles
 from sinkbench.trial.workloads.drain import load_topic
 from sinkbench.trial.workloads.injection import Event, Injection
-from sinkbench.trial.workloads.offering import Offering
-from sinkbench.trial.workloads.sustain import arrivals_around, clock_ms, one_in, read_arrivals
+from sinkbench.trial.workloads.sustain import Offering, arrivals_around, clock_ms, one_in, read_arrivals
 
 # The producer waits for a restarting broker.
 LATE_SECONDS = 40.0
@@ -113,7 +112,6 @@ class Fault(Workload):
     def read(self, own: Resources, around: Around, found: Measured) -> After:
         if found.audited.audit is None or around.arriving is None:
             return After()
-        own.observer.phase("reading when records arrived")
         arrivals, why = read_arrivals(own, around)
         return After(arrivals=arrivals, notes=[f"it is not known when records came: {why}"] if why else [])
 

@@ -37,7 +37,7 @@ from sinkbench.sinks import FullDisk, needed, sink_kind
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.workload import Around
-from sinkbench.trial.workloads.offering import Background
+from sinkbench.trial.workloads.sustain import Background
 
 # Includes the time to connect to a remote host; a longer action belongs in the fault's own seconds.
 COMMAND_SECONDS = 60.0
