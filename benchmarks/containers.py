@@ -7,8 +7,6 @@ is healthy, and to stop; and the images' sizes. `agreement`, about 18 minutes: p
 local stack and on the containers, and how the ratios between pipelines differ. Neither stack may run before.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json

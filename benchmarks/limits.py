@@ -11,8 +11,6 @@ what the sink counts, over the time that each took; the other tools' time has th
 It takes about 7 minutes on the local stack, which is started if it is down, and then stopped in the end.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

@@ -7,8 +7,6 @@ twenty seconds and full charts, for SECONDS (60) for each view. Shares are CPU t
 that of the same events written as lines of a log.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import os

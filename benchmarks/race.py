@@ -3,11 +3,9 @@
     .venv/bin/python benchmarks/race.py [stack] [quick] [connections] [again]
 
 `stack`: the start and the stop of the stack. `quick`: plans/quick.yaml, timed with both. `connections`:
-plans/connections.yaml. `again`: `quick` ten times in a row, which takes an hour and a half, to see how far the first
-numbers of a newcomer scatter. Without a part, the first three run. Ratios are of one run.
+plans/connections.yaml. `again`: `quick` ten times, which takes two hours, to see how far the first numbers of a
+newcomer scatter. Without a part, the first three run. Ratios are of one run.
 """
-
-from __future__ import annotations
 
 import argparse
 import csv

@@ -5,8 +5,6 @@
 The run has 100 trials, each sampled every 250 ms for SECONDS: 36 (the default) make an hour in all, 3600 an hour each.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

@@ -11,8 +11,6 @@ with its 95 % interval. Exit code 1: something grows, that is, the whole interva
 an hour is more than a hundredth of what there was.
 """
 
-from __future__ import annotations
-
 import argparse
 import signal
 import subprocess

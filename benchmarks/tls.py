@@ -7,8 +7,6 @@ plans/tls.yaml is raced on both, in turn on either first. Both need 15 GB of mem
 the first, in which both get warm, is not counted. Ratios are secured by not secured, of valid, warm trials alone.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

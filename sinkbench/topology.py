@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BeforeValidator, Field, JsonValue, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, PrivateAttr, ValidationError, model_validator
 
-from sinkbench.errors import SettingsError
+from sinkbench.errors import SettingsError, StackError
 from sinkbench.suggest import nearest
 from sinkbench.yamlfile import Section, YamlFile, mistake, shown
 
@@ -30,7 +30,6 @@ BESIDE_HEAP, OTHERS_BYTES = 1.5, 1_000_000_000
 """Memory of a JVM per byte of its heap, and bytes of all other processes."""
 _UNITS = {"m": 1 << 20, "g": 1 << 30}
 _HEAP = re.compile(r"[1-9][0-9]*[mg]")
-_LONGEST_NAME = 40
 _FILE = (".yaml", ".yml")
 
 
@@ -78,30 +77,16 @@ def _nodes(service: str, most: int) -> BeforeValidator:
         if not 1 <= len(value) <= most:
             raise mistake(f"{{name}} must have from 1 to {most} names, found {len(value)}")
         for index, name in enumerate(value):
-            _check_name(service, value, index, name)
+            if index == 0 and name != service:
+                raise mistake(f"{{name}}: the first node is called {service}, found {shown(name)}", index)
+            if not isinstance(name, str) or not re.fullmatch(rf"{service}(-[a-z0-9-]{{1,30}})?", name):
+                letters = "at most 30 small letters, digits and hyphens"
+                raise mistake(f"{{name}}: a node is called {service}-NAME, {letters}, found {shown(name)}", index)
+            if name in value[:index]:
+                raise mistake(f"{{name}}: two nodes are called {name}; give each a name of its own", index)
         return tuple(value)
 
     return BeforeValidator(named)
-
-
-def _check_name(service: str, names: list[object] | tuple[object, ...], index: int, name: object) -> None:
-    if index == 0 and name != service:
-        raise mistake(f"{{name}}: the first node is called {service}, found {shown(name)}", index)
-    if not isinstance(name, str) or not re.fullmatch(rf"{service}(-[a-z0-9-]+)?", name):
-        raise mistake(
-            f"{{name}}: a node is called {service}-NAME, of small letters, digits and hyphens, found {shown(name)}",
-            index,
-        )
-    if len(name) > _LONGEST_NAME:
-        raise mistake(f"{{name}}: a name has at most {_LONGEST_NAME} letters, found {len(name)}", index)
-    if name in names[:index]:
-        raise mistake(f"{{name}}: two nodes are called {name}; give each a name of its own", index)
-
-
-def _workers(value: object) -> object:
-    if isinstance(value, list):
-        raise mistake("{name} must be a whole number: workers are called connect-1, connect-2 ...")
-    return value
 
 
 Heap = Annotated[str | None, BeforeValidator(_heap)]
@@ -134,7 +119,7 @@ class KafkaNodes(Section):
 
 
 class ConnectNodes(Section):
-    nodes: Annotated[int, Field(ge=1, le=MOST_WORKERS), BeforeValidator(_workers)] = 3
+    nodes: Annotated[int, Field(ge=1, le=MOST_WORKERS)] = 3
     heap: Heap = None
 
 
@@ -170,24 +155,19 @@ class PostgresNodes(Section):
         return self
 
 
-class _TopologyFile(Section):
-    """Defaults are those of the small topology."""
+class Topology(Section):
+    """The nodes of a stack, by default the small one."""
 
     kafka: KafkaNodes = KafkaNodes()
     connect: ConnectNodes = ConnectNodes()
     elasticsearch: ElasticsearchNodes = ElasticsearchNodes()
     postgres: PostgresNodes = PostgresNodes()
+    _name: str = PrivateAttr(default=SHIPPED[0])
 
-
-@dataclass(frozen=True)
-class Topology:
-    """The nodes of a stack, by default the small one. `name` is "small", "published", or the file's name."""
-
-    name: str = SHIPPED[0]
-    kafka: KafkaNodes = field(default_factory=KafkaNodes)
-    connect: ConnectNodes = field(default_factory=ConnectNodes)
-    elasticsearch: ElasticsearchNodes = field(default_factory=ElasticsearchNodes)
-    postgres: PostgresNodes = field(default_factory=PostgresNodes)
+    @property
+    def name(self) -> str:
+        """Either "small", "published", or the file's name."""
+        return self._name
 
     def of(self, service: str) -> tuple[Node, ...]:
         """Returns the nodes of a service, the first one first. Raises KeyError for an unknown service."""
@@ -215,11 +195,10 @@ class Topology:
         return all(len(self.of(service)) == 1 for service in SERVICES if service != "connect")
 
     def with_sizes(self, workers: int, heaps: Mapping[str, str]) -> Topology:
-        return replace(
-            self,
-            kafka=self.kafka.model_copy(update={"heap": heaps["kafka"]}),
-            connect=self.connect.model_copy(update={"heap": heaps["connect"], "nodes": workers}),
-            elasticsearch=self.elasticsearch.model_copy(update={"heap": heaps["elasticsearch"]}),
+        sizes: dict[str, dict[str, object]] = {name: {"heap": heap} for name, heap in heaps.items()}
+        sizes["connect"]["nodes"] = workers
+        return self.model_copy(
+            update={name: getattr(self, name).model_copy(update=size) for name, size in sizes.items()}
         )
 
     def heaps(self) -> dict[str, str]:
@@ -227,20 +206,10 @@ class Topology:
         return {name: heap for name, heap in found.items() if heap is not None}
 
     def describe(self) -> dict[str, dict[str, JsonValue]]:
-        return {
-            "kafka": {
-                "nodes": list(self.kafka.nodes),
-                "replication": self.kafka.replication,
-                "min_insync_replicas": self.kafka.min_insync_replicas,
-            },
-            "connect": {"nodes": [node.name for node in self.of("connect")]},
-            "elasticsearch": {
-                "nodes": list(self.elasticsearch.nodes),
-                "shards": self.elasticsearch.shards,
-                "replicas": self.elasticsearch.replicas,
-            },
-            "postgres": {"nodes": list(self.postgres.nodes), "synchronous": self.postgres.synchronous},
-        }
+        """Returns the names of each service's nodes, and what it replicates, without heaps."""
+        found: dict[str, dict[str, JsonValue]] = self.model_dump(mode="json", exclude={"__all__": {"heap"}})
+        found["connect"]["nodes"] = [node.name for node in self.of("connect")]
+        return found
 
     def lines(self) -> list[str]:
         return [
@@ -260,6 +229,21 @@ def needed_bytes(topology: Topology) -> int:
     return round(BESIDE_HEAP * sum(heaps.get(node.service, 0) for node in topology.nodes)) + OTHERS_BYTES
 
 
+def check_memory(topology: Topology, available_bytes: int) -> None:
+    """Raises StackError if a topology that does not run yet needs more memory than is available."""
+    needed = needed_bytes(topology)
+    if needed <= available_bytes:
+        return
+    heaps = topology.heaps()
+    counted = ", ".join(f"{len(topology.of(service))} x {heap} for {service}" for service, heap in heaps.items())
+    otherwise = "" if topology.is_single else ", or set SINKBENCH_TOPOLOGY=small"
+    raise StackError(
+        f"the topology {topology.name} needs {needed / 1e9:.1f} GB of memory (heaps: {counted}; and all that is no"
+        f" JVM), and {available_bytes / 1e9:.1f} GB are available; end other programs, lower SINKBENCH_KAFKA_HEAP,"
+        f" SINKBENCH_CONNECT_HEAP, SINKBENCH_ELASTICSEARCH_HEAP or SINKBENCH_WORKERS{otherwise}"
+    )
+
+
 def load_topology(choice: str, checkout: Path, own: Path) -> Topology:
     """Returns a topology of `SHIPPED` from the folder `own`, or of a file below `checkout`. Raises SettingsError."""
     path = own / "topologies" / f"{choice}.yaml" if choice in SHIPPED else checkout / choice
@@ -270,8 +254,8 @@ def load_topology(choice: str, checkout: Path, own: Path) -> Topology:
         )
     source = YamlFile(path, "topology", SettingsError)
     try:
-        file = _TopologyFile.model_validate(source.content)
+        found = Topology.model_validate(source.content)
     except ValidationError as invalid:
-        raise SettingsError(source.explain(invalid, _TopologyFile)) from None
-    name = choice if choice in SHIPPED else path.name
-    return Topology(name, file.kafka, file.connect, file.elasticsearch, file.postgres)
+        raise SettingsError(source.explain(invalid, Topology)) from None
+    found._name = choice if choice in SHIPPED else path.name
+    return found

@@ -16,7 +16,7 @@ from ruamel.yaml.representer import SafeRepresenter
 from loadgen.reading import read_text
 from sinkbench.errors import UserError
 from sinkbench.secrets import redacted
-from sinkbench.suggest import did_you_mean
+from sinkbench.suggest import did_you_mean, nearest
 
 _REPORTED_AT_MOST = 5
 _MOST_VALUES = 100_000
@@ -92,14 +92,13 @@ def to_yaml(content: Mapping[str, object]) -> str:
 class _Representer(SafeRepresenter):
     """Quotes text with unusual characters, some of which YAML reads as line breaks."""
 
+    def represent_str(self, data: str) -> ScalarNode:
+        style = None if data.isprintable() else '"'
+        node: ScalarNode = self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+        return node
 
-def _quoted_if_needed(representer: SafeRepresenter, text: str) -> ScalarNode:
-    style = None if text.isprintable() else '"'
-    node: ScalarNode = representer.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-    return node
 
-
-_Representer.add_representer(str, _quoted_if_needed)
+_Representer.add_representer(str, _Representer.represent_str)
 
 
 class YamlFile:
@@ -162,12 +161,11 @@ class YamlFile:
         if kind == "missing":
             return path, f"{section} has no '{path[-1]}', which it needs"
         said = _WORDS[kind].format_map(context) if kind in _WORDS else detail["msg"]
-        found = detail["input"]
-        near = ""
+        found, near = detail["input"], None
         if kind == "literal_error" and isinstance(found, str):
-            near = did_you_mean(found, context["expected"].replace("'", "").replace(" or ", ", ").split(", "))
-            near = near if near.startswith("; did") else ""
-        return path, f"{name} {said}" + (f", found {shown(found)}" if kind != "too_short" else "") + near
+            near = nearest(found, context["expected"].replace("'", "").replace(" or ", ", ").split(", "))
+        hint = f"; did you mean '{near}'?" if near else ""
+        return path, f"{name} {said}" + (f", found {shown(found)}" if kind != "too_short" else "") + hint
 
     def _read(self) -> str:
         path = self.path
@@ -181,8 +179,7 @@ class YamlFile:
         try:
             yaml = YAML(typ="safe", pure=True)
             root = yaml.compose(text)
-            self._refuse_endless(root)
-            self._refuse_half(root)
+            self._check(root)
             return root, None if root is None else yaml.constructor.construct_document(root)
         except MarkedYAMLError as broken:
             mark = broken.problem_mark or broken.context_mark
@@ -196,15 +193,15 @@ class YamlFile:
         except RecursionError:
             raise self._error(f"{self.path}: is nested too deeply for a {self._kind}") from None
 
-    def _refuse_half(self, root: object) -> None:
-        """An escape may be half a surrogate pair, which cannot be printed."""
-        left = [root]
-        seen: set[int] = set()
-        while left:
-            node: Any = left.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
+    def _check(self, root: object) -> None:
+        """Refuses half a surrogate pair, which cannot be printed, and aliases that contain themselves or expand a small
+        file to a huge one.
+        """
+        left: list[Any] = [root]
+        for _ in range(_MOST_VALUES):
+            if not left:
+                return
+            node = left.pop()
             if isinstance(node, ScalarNode) and any("\ud800" <= letter <= "\udfff" for letter in node.value):
                 where = f"{self.path}:{node.start_mark.line + 1}"
                 raise self._error(f"{where}: the text {ascii(node.value)[:40]} has half a surrogate pair; correct it")
@@ -212,22 +209,7 @@ class YamlFile:
                 left += [each for pair in node.value for each in pair]
             elif isinstance(node, SequenceNode):
                 left += node.value
-
-    def _refuse_endless(self, root: object) -> None:
-        """Aliases may repeat a value, but neither contain themselves nor expand a small file to a huge one."""
-        sizes: dict[int, int | None] = {}
-
-        def size(node: Any) -> int:
-            if id(node) not in sizes:
-                sizes[id(node)] = None
-                sizes[id(node)] = 1 + sum(size(below) for _, (_, below) in _children(node))
-            if (found := sizes[id(node)]) is None:
-                line = node.start_mark.line + 1
-                raise self._error(f"{self.path}:{line}: contains itself by an alias (*); write the value out")
-            return found
-
-        if size(root) > _MOST_VALUES:
-            raise self._error(f"{self.path}: has more than {_MOST_VALUES:,} values; a {self._kind} needs few")
+        raise self._error(f"{self.path}: has more than {_MOST_VALUES:,} values, or contains itself by an alias (*)")
 
 
 def _hint(path: tuple[str | int, ...], model: type[BaseModel], others: Mapping[str, type[BaseModel]]) -> str:

@@ -15,8 +15,6 @@ with Python's imports. The median is also given without loadgen's start, which a
 compilation cannot be separated.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -12,7 +12,8 @@ from sinkbench.analysis.deadletters import HEADERS, QUEUE, DeadLetter, causes, o
 from sinkbench.cli.options import OnRunningStack, commands, running_stack, say
 from sinkbench.errors import UserError
 from sinkbench.services.connect import ConnectCluster
-from sinkbench.services.deadletters import DeadLetterQueue, Original
+from sinkbench.services.deadletters import DeadLetterQueue
+from sinkbench.services.kafka import Record
 from sinkbench.stack import Stack
 from sinkbench.tables.deadletters import dead_letter_table
 
@@ -31,8 +32,9 @@ def dlq(
     most: Annotated[int, typer.Option(min=1, help="read N records at most")] = MOST,
     stack_name: OnRunningStack = None,
 ) -> None:
-    """Explains a dead letter queue: how many records, why, and from where. Records that were played back are left out.
+    """Explain a dead letter queue; send records back.
 
+    It prints how many records it has, why, and from where, without those that were played back.
     --play-back sends each record to its partition once more, without Connect's headers. Fix the cause first: what
     fails again comes back.
     """
@@ -61,7 +63,7 @@ def dlq(
         if len(records) < len(letters):
             say(f"{len(letters):,} letters of {len(records):,} records: each record goes back once")
         originals = [
-            Original(letter.source[0], letter.source[1], letter.key, letter.value, letter.own_headers)
+            Record(letter.source[0], letter.value, letter.key, letter.source[1], letter.own_headers)
             for letter in records
             if letter.source is not None
         ]

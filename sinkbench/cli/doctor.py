@@ -6,12 +6,12 @@ import json
 import sys
 import time
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sinkbench.cli.options import OnStack, commands, say, the_stack
+from sinkbench.cli.plans import read_plan
 from sinkbench.doctor.diagnosis import (
     Diagnosis,
     as_values,
@@ -24,10 +24,9 @@ from sinkbench.doctor.diagnosis import (
 from sinkbench.doctor.look import look
 from sinkbench.doctor.rules import RULES
 from sinkbench.errors import EXIT_CHECK_FAILED, SettingsError
-from sinkbench.plan.plan import Plan, load_plan
+from sinkbench.plan.plan import Plan
 from sinkbench.secrets import redacted_values
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import stamping_sinks
 from sinkbench.stack import Stack
 
 app = commands()
@@ -35,7 +34,9 @@ app = commands()
 
 @app.command()
 def doctor(
-    plan: Annotated[Path | None, typer.Argument(help="what a race would run (default: only what is there)")] = None,
+    plan: Annotated[
+        str | None, typer.Argument(help="what a race would run, by name or file (default: only what is there)")
+    ] = None,
     watch: Annotated[
         bool,
         typer.Option("--watch", help="check again and again until Ctrl-C; print what is new and what is gone"),
@@ -44,13 +45,14 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="print it for a program")] = False,
     stack_name: OnStack = None,
 ) -> None:
-    """Checks what invalidates a race of PLAN, or what runs now, and says how to fix it. Starts nothing.
+    """Find problems that invalidate a race, and fixes.
 
+    It examines what a race of PLAN needs, or what runs now, and starts nothing.
     Exit code 1 if something invalidates the race.
     """
     if watch and (as_json or plan is not None):
         raise SettingsError("--watch checks what runs; leave out PLAN and --json")
-    wanted = None if plan is None else load_plan(plan, CHECKOUT / "connectors", stamping_sinks())
+    wanted = None if plan is None else read_plan(plan)
     stack = the_stack(stack_name)
     found = _examined(stack, wanted)
     if as_json:

@@ -1,4 +1,4 @@
-"""The command `sinkbench`."""
+"""Measures how fast Kafka Connect sinks store a topic, how much they cost, and what is lost."""
 
 from __future__ import annotations
 
@@ -10,56 +10,87 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
-from loadgen.reading import printable
-from sinkbench.cli.memory import keep_few_heaps
-from sinkbench.cli.place import check_place
+from sinkbench.cli.place import check_place, keep_few_heaps
 from sinkbench.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_UNUSABLE, Interrupted, SinkbenchError
-from sinkbench.secrets import conceal, redacted
-from sinkbench.services.failures import in_one_line
-from sinkbench.suggest import did_you_mean
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# The module of each command, in the order of the help.
-MODULES = {
-    **dict.fromkeys(("up", "down", "status", "logs", "scale", "settings", "install", "version"), "stack"),
-    **dict.fromkeys(("race", "resume"), "race"),
-    **dict.fromkeys(("compare", "runs", "export", "report"), "runs"),
-    "propose": "propose",
-    "doctor": "doctor",
-    "dlq": "dlq",
-    "selftest": "selftest",
+# The module of each command and its help in short, in the order of the help. The modules are imported on demand: what a
+# race needs takes a second.
+GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "Measure": {
+        "race": ("race", "Run a plan and print its result"),
+        "plans": ("plans", "List the plans: question, duration, what they need"),
+        "resume": ("race", "Take the trials that an interrupted run has left"),
+        "selftest": ("selftest", "Measure the noise and the overhead of measuring"),
+    },
+    "Results": {
+        "show": ("runs", "Print a run's result again, or more of it"),
+        "runs": ("runs", "List the runs, the newest first"),
+        "compare": ("runs", "Compare runs cell by cell"),
+        "report": ("runs", "Write a run as one HTML page with charts"),
+        "export": ("runs", "Write a run's cells for other programs"),
+    },
+    "Stack": {
+        "up": ("stack", "Start the stack and wait until it is ready"),
+        "down": ("stack", "Stop the stack; its data stays"),
+        "status": ("stack", "Show every service and how to reach it"),
+        "check": ("stack", "Ask every endpoint of a stack; start nothing"),
+        "doctor": ("doctor", "Find problems that invalidate a race, and fixes"),
+        "logs": ("stack", "Print the end of a service's log"),
+        "scale": ("stack", "Change a running connector's number of tasks"),
+        "dlq": ("dlq", "Explain a dead letter queue; send records back"),
+    },
+    "Set up": {
+        "install": ("stack", "Fetch the programs that come from Maven"),
+        "settings": ("stack", "Print every setting with its value in force"),
+        "propose": ("propose", "Propose an index and a table for your records"),
+        "version": ("stack", "Print sinkbench's version"),
+    },
 }
-
-
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
+EXAMPLES = (
+    ("sinkbench race quick", "a first result in ten minutes"),
+    ("sinkbench show --queries", "more of the newest run"),
+    ("sinkbench compare latest~1 latest", "the newest two runs"),
+)
 # Options that were renamed, with their new names.
 RENAMED = {"--fail-if-dearer": "--fail-if-cpu-higher"}
 
 
 class Commands(TyperGroup):
-    """Imports a command's module when that command is asked for: what a race needs takes a second to import."""
+    """Imports a command's module when that command is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all commands."""
-        return list(MODULES)
+        return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name; None if there is none."""
-        return _commands_of(MODULES[cmd_name])[cmd_name] if cmd_name in MODULES else None
+        return _commands_of(COMMANDS[cmd_name][0])[cmd_name] if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As typer's, which can suggest no command that it has not imported."""
-        if args and args[0] not in MODULES and not args[0].startswith("-"):
-            ctx.fail(f"No such command '{args[0]}'{did_you_mean(args[0], MODULES)}")
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from sinkbench.suggest import did_you_mean
+
+            ctx.fail(f"No such command '{args[0]}'{did_you_mean(args[0], COMMANDS)}")
         for option in (arg.split("=")[0] for arg in args):
             if option in RENAMED:
                 ctx.fail(f"No such option: {option}; it was renamed to {RENAMED[option]}")
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The commands by group, without importing them, then examples."""
+        for group, commands in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name, text) for name, (_, text) in commands.items()])
+        with formatter.section("Examples"):
+            formatter.write_dl(EXAMPLES, col_max=40)
 
 
 @cache
@@ -68,16 +99,37 @@ def _commands_of(module: str) -> Mapping[str, Any]:
 
 
 app = typer.Typer(
-    cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from sinkbench import __version__
+
+        sys.stdout.write(f"{__version__}\n")
+        raise typer.Exit
+
+
 @app.callback(help=__doc__)
-def _group() -> None:
+def _group(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """All commands, each from its module."""
 
 
 def _complain(text: str) -> None:
+    from rich.console import Console
+
+    from loadgen.reading import printable
+    from sinkbench.secrets import redacted
+
     Console(stderr=True, soft_wrap=True).print(f"sinkbench: {printable(redacted(text))}", markup=False, highlight=False)
 
 
@@ -97,8 +149,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A name may have letters that the output's encoding lacks.
         if isinstance(out, io.TextIOWrapper):
             out.reconfigure(errors="backslashreplace")
-    # libpq takes it where a connection string has none.
-    conceal(os.environ.get("PGPASSWORD", ""))
+    if password := os.environ.get("PGPASSWORD"):
+        from sinkbench.secrets import conceal
+
+        # libpq takes it where a connection string has none.
+        conceal(password)
     try:
         check_place(Path(sys.argv[0]), Path(sys.prefix))
         app(args=None if arguments is None else list(arguments), prog_name="sinkbench")
@@ -114,6 +169,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_DONE
     except OSError as error:
+        from sinkbench.services.failures import in_one_line
+
         # A disk, or a permission.
         _complain(f"{error.filename}: {error.strerror}" if error.filename else in_one_line(error))
         return EXIT_UNUSABLE

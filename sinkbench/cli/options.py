@@ -1,20 +1,26 @@
-"""What several commands share: the stack that is meant, and how they speak."""
+"""What several commands share: the run, the plan or the stack that is meant, and how they write."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from loadgen.reading import printable
+from sinkbench.runs.store import write_text
 from sinkbench.secrets import redacted
 from sinkbench.settings import load_settings
 from sinkbench.stack import Stack
 from sinkbench.stack.choice import find_stack, open_stack
 
-RUN = "a run's folder, results/latest, or a summary.json"
+RUN = "latest, latest~1, a name or the beginning of one, or a path (default: the newest)"
 PRICES = "a file of prices, for the cost of a million records"
+OptionalRun = Annotated[str | None, typer.Argument(metavar="[RUN]", help=RUN, show_default=False)]
+Results = Annotated[Path, typer.Option(help="folder with the results of all runs")]
+RESULTS = Path("results")
 OnStack = Annotated[
     str | None, typer.Option("--stack", help="local, compose, or a stack file (default: SINKBENCH_STACK, else local)")
 ]
@@ -32,6 +38,22 @@ def commands() -> typer.Typer:
 def say(line: str) -> None:
     """Prints a line for a person, without secrets."""
     console.print(printable(redacted(line)), markup=False, highlight=False)
+
+
+def write(text: str, *, err: bool = False) -> None:
+    """Writes a result, without secrets, also where the output's encoding lacks letters of a name."""
+    out = sys.stderr if err else sys.stdout
+    encoding = getattr(out, "encoding", None) or "utf-8"
+    shown = printable(redacted(text)) if out.isatty() else redacted(text)
+    out.write(shown.encode(encoding, "replace").decode(encoding))
+
+
+def put(text: str, to: Path | None) -> None:
+    """Writes a result to a file, if there is one."""
+    if to is None:
+        write(text)
+    else:
+        write_text(to, redacted(text))
 
 
 def the_stack(choice: str | None) -> Stack:

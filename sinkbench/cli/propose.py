@@ -28,7 +28,10 @@ def propose(
     to: Annotated[Path, typer.Option(help="folder for what is written")] = Path(),
     force: Annotated[bool, typer.Option("--force", help="write over what is there")] = False,
 ) -> None:
-    """Writes an Elasticsearch index and a PostgreSQL table for records like those of FILE, to be read and changed."""
+    """Propose an index and a table for your records.
+
+    It writes an Elasticsearch index and a PostgreSQL table for records like those of FILE, to be read and changed.
+    """
     try:
         dataset = open_dataset(str(file))
     except UnusableError as error:

@@ -7,17 +7,35 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
-from sinkbench.cli.options import PRICES, RUN, OnStack, commands, console, say, the_stack
+from sinkbench.cli.options import (
+    PRICES,
+    RESULTS,
+    OnStack,
+    OptionalRun,
+    Results,
+    commands,
+    console,
+    say,
+    the_stack,
+    write,
+)
+from sinkbench.cli.plans import duration, read_plan
 from sinkbench.errors import EXIT_CHECK_FAILED, StackError
-from sinkbench.plan.plan import load_plan
+from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import CapacityPlan, Plan
 from sinkbench.plan.prices import load_prices
 from sinkbench.race.resume import load_unfinished, run_folder
 from sinkbench.race.session import resume_run, run_plan
-from sinkbench.runs.store import RunFolder, read_summary
+from sinkbench.runs.listing import find_run
+from sinkbench.runs.reader import load_run
+from sinkbench.runs.store import RunFolder
 from sinkbench.settings import CHECKOUT, load_settings
-from sinkbench.sinks import stamping_sinks
-from sinkbench.tables import cells as table
+from sinkbench.stack import Stack
+from sinkbench.tables.export import export
+from sinkbench.tables.screen import screen
+from sinkbench.topology import needed_bytes
 
 app = commands()
 Live = Annotated[bool, typer.Option("--live", help="show the run in a browser on this machine, too")]
@@ -28,8 +46,11 @@ LivePort = Annotated[
 
 @app.command()
 def race(
-    plan: Annotated[Path | None, typer.Argument(help="what to measure (default: SINKBENCH_PLAN)")] = None,
-    results: Annotated[Path, typer.Option(help="folder for the results of all runs")] = Path("results"),
+    plan: Annotated[
+        str | None, typer.Argument(help="a plan's name, as `plans` lists it, or file (default: SINKBENCH_PLAN)")
+    ] = None,
+    trials: Annotated[int | None, typer.Option(min=1, max=10_000, help="trials of each cell, not the plan's")] = None,
+    results: Results = RESULTS,
     records: Annotated[
         str | None,
         typer.Option(help="records of your own in place of the plan's: a file, or kafka://HOST:PORT/TOPIC"),
@@ -37,44 +58,58 @@ def race(
     key: Annotated[str | None, typer.Option(help="path in such a record to its key, such as customer.id")] = None,
     prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the plan's")] = None,
     show: Annotated[bool, typer.Option("--show", help="print the plan with all its defaults, and do nothing")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="print cells, trials, minutes and memory only")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="print the result only")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print the summary as JSON; progress to stderr")] = False,
     live: Live = False,
     live_port: LivePort = None,
     stack_name: OnStack = None,
 ) -> None:
-    """Runs a plan: starts the stack if it is down, takes all trials, prints the table, and stops what it started.
+    """Run a plan and print its result.
+
+    Starts the stack if it is down, takes all trials, and stops what it started.
 
     Exit code 1 if a cell does not pass: a record was lost, doubled or altered, a trial was not audited, a task FAILED,
     a load was not kept up with, no trial is valid.
     """
-    wanted = load_plan(plan or CHECKOUT / load_settings().plan, CHECKOUT / "connectors", stamping_sinks())
+    wanted = read_plan(plan or CHECKOUT / load_settings().plan)
+    out = Console(soft_wrap=True, stderr=as_json, quiet=quiet)
+    if trials is not None:
+        wanted = wanted.model_copy(update={"trials": trials})
     if records is not None or key is not None:
         asked, wanted = wanted.queries, wanted.with_records(records, key)
         if asked is not None and wanted.queries is None:
-            say("the plan's queries are about noaa's records and are not asked: what cells can answer is not checked")
+            out.print("the plan's queries need NOAA's records and are not asked: what cells answer is not checked")
     if prices is not None:
         wanted = wanted.model_copy(update={"prices": load_prices(prices)})
     if show:
         sys.stdout.write(wanted.show())
         return
-    folder, _ = run_plan(the_stack(stack_name), wanted, results, console, live_port=_live_port(live, live_port))
-    _show_results(folder)
+    stack = the_stack(stack_name)
+    if dry_run:
+        _foresee(wanted, stack)
+        return
+    folder, _ = run_plan(stack, wanted, results, out, live_port=_live_port(live, live_port))
+    _show_results(folder, as_json=as_json)
 
 
 @app.command()
 def resume(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help=RUN)],
+    run: OptionalRun = None,
+    results: Results = RESULTS,
     stack_name: Annotated[
         str | None, typer.Option("--stack", help="local, compose, or a stack file (default: what the run was on)")
     ] = None,
     live: Live = False,
     live_port: LivePort = None,
 ) -> None:
-    """Takes the trials that an interrupted or killed run has left, into the same run, and prints its table.
+    """Take the trials that an interrupted run has left.
 
-    Exit code 1 if a cell does not pass, as of `race`.
+    They go into the same run. Exit code 1 if a cell does not pass, as of `race`.
     """
-    unfinished = load_unfinished(run, CHECKOUT / "connectors")
-    folder = run_folder(run) if unfinished is None else unfinished.folder
+    path = find_run(run, results)
+    unfinished = load_unfinished(path, CHECKOUT / "connectors")
+    folder = run_folder(path) if unfinished is None else unfinished.folder
     if unfinished is None:
         say(f"{folder.path}: nothing to do, the run is complete")
     elif not unfinished.left:
@@ -93,11 +128,20 @@ def _live_port(live: bool, port: int | None) -> int | None:
     return load_settings().port("live_port") if live and port is None else port
 
 
-def _show_results(folder: RunFolder) -> None:
-    """Prints a run's table; exit code 1 if it did not pass."""
-    # As stored, without secrets.
-    summary = read_summary(folder.path)
-    table.show(summary)
-    say(f"results: {folder.path}")
-    if not summary.passed:
+def _foresee(plan: Plan, stack: Stack) -> None:
+    """Prints what a race would do."""
+    cells = expand(plan, stack.workers)
+    for cell in cells:
+        say(f"  {cell.key}")
+    count = "trials by the search" if isinstance(plan, CapacityPlan) else f"{plan.most_blocks} trials"
+    memory = "" if stack.layout is None else f", {needed_bytes(stack.layout) / 1e9:.1f} GB of memory"
+    say(f"{plan.name}: {len(cells)} cells, {count} each, {duration(plan, stack.workers)}{memory}; nothing was started")
+
+
+def _show_results(folder: RunFolder, *, as_json: bool = False) -> None:
+    """Prints a run's result as it was stored, without secrets; exit code 1 if it did not pass."""
+    kept = load_run(folder.path)
+    made = export(kept.summary, "json") if as_json else f"\n{screen(kept)}results: {folder.path}\n"
+    write(made if isinstance(made, str) else "")
+    if not kept.summary.passed:
         raise typer.Exit(EXIT_CHECK_FAILED)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel
-from typer.core import TyperGroup
-from typer.main import get_command
+from typer.main import get_group
 
-from loadgen.cli import app as loadgen
+from loadgen.cli import app as loadgen_app
 from sinkbench.analysis.query import Query
-from sinkbench.cli.main import app as sinkbench
+from sinkbench.cli.main import COMMANDS
 from sinkbench.errors import EXIT_CODES
 from sinkbench.plan.plan import MODES, Plan
 from sinkbench.settings import CHECKOUT, PREFIX, Settings
@@ -69,31 +69,21 @@ _ENV = """\
 """
 
 
+@dataclass
 class Key:
-    """One key of a model, in words.
+    """One key of a model: its dotted name, `[]` for each item of a list; type, default and meaning in words; and the
+    modes of a plan that have it."""
 
-    Attributes:
-        name: the dotted key; `[]` stands for each item of a list.
-        row: type with what is allowed, default, and what it is.
-        modes: the modes of a plan that have it.
-    """
-
-    def __init__(self, name: str, schema: Mapping[str, Any], required: bool) -> None:
-        described = str(schema.get("description", ""))
-        said = _DEFAULT.search(described)
-        # A default that depends on other values stands in the description.
-        default = said[1] if said else "required" if required else _default(schema)
-        self.name = name
-        self.modes: list[str] = []
-        self.row = (_type(schema), default, _DEFAULT.sub("", described))
+    name: str
+    row: tuple[str, str, str]
+    modes: list[str] = field(default_factory=list)
 
 
 def reference() -> str:
-    commands = [*_commands(get_command(sinkbench), "sinkbench"), *_commands(get_command(loadgen), "loadgen")]
     parts = [
         _HEAD,
         _COMMANDS,
-        "\n".join(f"- `{name}`: {what}" for name, what in commands) + "\n",
+        "\n".join(f"- `{name}`: {what}" for name, what in _commands()) + "\n",
         "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + ".\n",
         _PLAN,
         _key_list(_with_modes(plan_keys())),
@@ -121,22 +111,15 @@ def keys_of(model: type[BaseModel]) -> list[Key]:
 
 def plan_keys() -> list[Key]:
     """Every key of a plan, with the modes that have it."""
-    found: list[Key] = []
+    found: dict[object, Key] = {}
     of_all = {key.name: key for key in keys_of(Plan)}
     for mode, model in MODES.items():
-        place = 0
         for key in keys_of(model):
             # A model allows its own mode only.
             wanted = of_all["mode"] if key.name == "mode" else key
-            known = next((each for each in found if (each.name, each.row) == (wanted.name, wanted.row)), None)
-            if known is None:
-                # After all keys of the section before it.
-                while place < len(found) and _top(found[place]) == _top(found[place - 1]) != _top(wanted):
-                    place += 1
-                found.insert(place, wanted)
-            place = found.index(known or wanted) + 1
-            (known or wanted).modes.append(mode)
-    return found
+            found.setdefault((wanted.name, wanted.row), wanted).modes.append(mode)
+    sections = list(dict.fromkeys(map(_top, found.values())))
+    return sorted(found.values(), key=lambda key: sections.index(_top(key)))
 
 
 def _top(key: Key) -> str:
@@ -144,9 +127,14 @@ def _top(key: Key) -> str:
 
 
 def _keys(schema: Mapping[str, Any], models: Mapping[str, Any], above: str) -> Iterator[Key]:
-    for name, field in schema["properties"].items():
-        known = _without_null(field)
-        yield Key(f"{above}{name}", {**field, **known}, name in schema.get("required", ()))
+    for name, given in schema["properties"].items():
+        known = _without_null(given)
+        whole = {**given, **known}
+        described = str(whole.get("description", ""))
+        said = _DEFAULT.search(described)
+        # A default that depends on other values stands in the description.
+        default = said[1] if said else "required" if name in schema.get("required", ()) else _default(whole)
+        yield Key(f"{above}{name}", (_type(whole), default, _DEFAULT.sub("", described)))
         for inner, mark in ((known, ""), (known.get("items", {}), "[]")):
             if "$ref" in inner:
                 yield from _keys(models[inner["$ref"].rpartition("/")[2]], models, f"{above}{name}{mark}.")
@@ -213,17 +201,12 @@ def _key_list(rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _commands(command: Any, name: str) -> Iterator[tuple[str, str]]:
+def _commands() -> Iterator[tuple[str, str]]:
     """Each command with the first sentence of its help."""
-    if not isinstance(command, TyperGroup):
-        sentence = _FIRST_SENTENCE.match(command.help)
-        yield name, sentence[0] if sentence else command.help
-        return
-    context = command.context_class(command, info_name=name)
-    for each in command.list_commands(context):
-        found = command.get_command(context, each)
-        if found is not None:
-            yield from _commands(found, f"{name} {each}")
+    yield from ((f"sinkbench {name}", f"{text}.") for name, (_, text) in COMMANDS.items())
+    for name, command in get_group(loadgen_app).commands.items():
+        help_text = command.help or ""
+        yield f"loadgen {name}", found[0] if (found := _FIRST_SENTENCE.match(help_text)) else help_text
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The commands for runs that were kept: `compare`, `runs`, `export` and `report`."""
+"""The commands for runs that were kept: `show`, `runs`, `compare`, `report` and `export`."""
 
 from __future__ import annotations
 
@@ -8,66 +8,95 @@ from typing import Annotated
 
 import typer
 
-from loadgen.reading import printable
-from sinkbench.cli.options import PRICES, RUN, commands
+from sinkbench.cli.options import PRICES, RESULTS, RUN, OptionalRun, Results, commands, put, write
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_INCONCLUSIVE, ResultsError
 from sinkbench.metrics.cost import with_prices
 from sinkbench.plan.prices import load_prices
 from sinkbench.runs.compare import compare as compare_runs
 from sinkbench.runs.gate import gate, percent_of
-from sinkbench.runs.listing import list_runs
+from sinkbench.runs.listing import find_run, list_runs, newest_two
 from sinkbench.runs.reader import load_run, load_summary
-from sinkbench.runs.store import write_bytes, write_text
-from sinkbench.secrets import redacted
+from sinkbench.runs.store import write_bytes
 from sinkbench.suggest import did_you_mean
-from sinkbench.tables import comparison as comparetable
+from sinkbench.tables import comparison as table
+from sinkbench.tables.cells import render, sections, spaced
 from sinkbench.tables.export import export as export_run
 from sinkbench.tables.runs import runs_table
+from sinkbench.tables.screen import screen
+from sinkbench.tables.text import plain_text
 
 app = commands()
-HTML = "html"
-WRITERS = {"text": comparetable.as_text, "markdown": comparetable.as_markdown}
+WRITERS = {"text": table.as_text, "markdown": table.as_markdown}
+
+
+@app.command()
+def show(
+    run: OptionalRun = None,
+    cpu: Annotated[bool, typer.Option("--cpu", help="CPU time by service")] = False,
+    memory: Annotated[bool, typer.Option("--memory", help="memory and disk")] = False,
+    queries: Annotated[bool, typer.Option("--queries", help="which queries are answered, how, and how fast")] = False,
+    pool: Annotated[bool, typer.Option("--pool", help="waits in the connection pool")] = False,
+    trials: Annotated[bool, typer.Option("--trials", help="every trial")] = False,
+    bottlenecks: Annotated[bool, typer.Option("--bottlenecks", help="what limits each cell, and by how much")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="all tables and notes")] = False,
+    results: Results = RESULTS,
+) -> None:
+    """Print a run's result again, or more of it."""
+    kept = load_run(find_run(run, results))
+    if everything:
+        write(render(kept.summary, trials=kept.trials))
+        return
+    asked = {"cpu": cpu, "memory": memory, "queries": queries, "pool": pool, "trials": trials}
+    wanted = [key for key, given in (asked | {"bottlenecks": bottlenecks}).items() if given]
+    found = {section.key: section for section in sections(kept.summary, trials=kept.trials)}
+    for key in wanted:
+        text = plain_text(spaced(found[key].parts)) if key in found else f"--{key}: this run has no such data\n"
+        write(text)
+    if not wanted:
+        write(screen(kept, run=kept.summary.run if run else ""))
 
 
 @app.command()
 def compare(
-    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help=f"the run that is compared with: {RUN}")],
-    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="the run that is compared")],
-    form: Annotated[
-        str, typer.Option("--format", help="text, markdown to paste into a pull request, or html: a page with a chart")
-    ] = "text",
+    runs: Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help=RUN, show_default=False)] = None,
+    form: Annotated[str, typer.Option("--format", help="text, or markdown to paste into a pull request")] = "text",
     to: Annotated[Path | None, typer.Option(help="file to write (default: the output)")] = None,
     fail_if_slower: Annotated[
-        str | None,
-        typer.Option(
-            help="exit code 1 if a cell of RUN_B is slower by more than this, as 5%; 3 if that is inconclusive"
-        ),
+        str | None, typer.Option(help="exit code 1 if a cell of the second run is slower by more than this, as 5%")
     ] = None,
     fail_if_cpu_higher: Annotated[
         str | None, typer.Option(help="the same, if it takes more CPU time for the same records")
     ] = None,
+    results: Results = RESULTS,
 ) -> None:
-    """Compares two runs cell by cell: what differs, how many times as fast RUN_B is, and whether that is certain."""
+    """Compare runs cell by cell.
+
+    Of two runs: what differs, how many times as fast the second is, and whether that is certain; of one, it and the
+    newest; of none, the newest two of one plan; of more, their rates side by side. Exit code 3 if too few trials or a
+    disturbance leave the result open.
+    """
     asked = {"--fail-if-slower": fail_if_slower, "--fail-if-cpu-higher": fail_if_cpu_higher}
     slower, more_cpu = (None if text is None else percent_of(text, option) for option, text in asked.items())
-    if form not in (*WRITERS, HTML):
-        raise ResultsError(f"--format {form}: is not a format of comparisons{did_you_mean(form, (*WRITERS, HTML))}")
-    comparison = compare_runs(load_run(run_a), load_run(run_b))
-    found = None if slower is None and more_cpu is None else gate(comparison, slower, more_cpu)
-    if form == HTML:
-        # Imported here: it takes a second.
-        from sinkbench.report.comparison import as_html
-
-        text = as_html(comparison, found)
-        # The page says that it is UTF-8, which the output may not be.
-        _put(text if to else text.encode("ascii", "xmlcharrefreplace").decode(), to)
-    else:
-        _put(WRITERS[form](comparison), to)
-    if found is None:
+    gated = slower is not None or more_cpu is not None
+    if form not in WRITERS:
+        raise ResultsError(f"--format {form}: is not a format of comparisons{did_you_mean(form, WRITERS)}")
+    paths = [find_run(name, results) for name in runs or []]
+    if len(paths) < 2:
+        paths = [*paths, find_run(None, results)] if paths else [*newest_two(results)]
+    kept = [load_run(path) for path in paths]
+    if len(kept) > 2:
+        if gated:
+            raise ResultsError("--fail-if-slower, --fail-if-cpu-higher: compare two runs, not more")
+        put(WRITERS[form](table.side_by_side(kept)), to)
         return
+    comparison = compare_runs(*kept)
+    put(WRITERS[form](table.compared(comparison)), to)
+    if not gated:
+        raise typer.Exit(EXIT_INCONCLUSIVE if comparison.undecided else 0)
+    found = gate(comparison, slower, more_cpu)
     options = " ".join(f"{option} {text}" for option, text in asked.items() if text is not None)
     for line in [*found.remarks, *found.inconclusive, *found.failures]:
-        _write(f"{options}: {line}\n", err=True)
+        write(f"{options}: {line}\n", err=True)
     if found.failures:
         raise typer.Exit(EXIT_CHECK_FAILED)
     if found.inconclusive:
@@ -75,26 +104,33 @@ def compare(
 
 
 @app.command()
-def runs(results: Annotated[Path, typer.Option(help="folder with the results of all runs")] = Path("results")) -> None:
-    """Lists the runs that were kept, the newest first, with those that are damaged or have not ended."""
+def runs(results: Results = RESULTS) -> None:
+    """List the runs, the newest first.
+
+    Damaged and unfinished ones are among them.
+    """
     found = list_runs(results)
-    _write(runs_table(found) if found else f"no runs in {results}\n")
+    write(runs_table(found) if found else f"no runs in {results}\n")
 
 
 @app.command()
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help=RUN)],
+    run: OptionalRun = None,
     form: Annotated[
         str, typer.Option("--format", help="csv or parquet (a row a cell), json (the summary) or md (a table)")
-    ],
+    ] = "csv",
     to: Annotated[Path | None, typer.Option(help="file to write (default: the output)")] = None,
     prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the run's")] = None,
+    results: Results = RESULTS,
 ) -> None:
-    """Gives a run's cells to other programs; docs/format.md has the columns."""
-    summary = load_summary(run)
+    """Write a run's cells for other programs.
+
+    docs/format.md has the columns.
+    """
+    summary = load_summary(find_run(run, results))
     made = export_run(summary if prices is None else with_prices(summary, load_prices(prices).as_kept()), form)
     if isinstance(made, str):
-        _put(made, to)
+        put(made, to)
     elif to is not None:
         write_bytes(to, made)
     elif sys.stdout.isatty():
@@ -106,29 +142,20 @@ def export(
 
 @app.command()
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help=RUN)],
+    run: OptionalRun = None,
     to: Annotated[Path | None, typer.Option(help="file to write (default: report.html in the run's folder)")] = None,
-    charts: Annotated[Path | None, typer.Option(help="folder for the charts as SVG files, too")] = None,
+    rate: Annotated[
+        float | None, typer.Option(min=0.001, help="records/s that you require: headroom, cores and disk a day at it")
+    ] = None,
     prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the run's")] = None,
+    results: Results = RESULTS,
 ) -> None:
-    """Writes a run as one HTML page with charts, and prints its path; docs/report.md says how to read it."""
+    """Write a run as one HTML page with charts.
+
+    It prints the page's path; docs/report.md says how to read it.
+    """
     # Imported here: it takes a second.
     from sinkbench.report.page import write_report
 
     paid = None if prices is None else load_prices(prices).as_kept()
-    _write(f"{write_report(run, to, charts, paid)}\n")
-
-
-def _put(text: str, to: Path | None) -> None:
-    if to is None:
-        _write(text)
-    else:
-        write_text(to, redacted(text))
-
-
-def _write(text: str, *, err: bool = False) -> None:
-    out = sys.stderr if err else sys.stdout
-    # The output's encoding may lack letters of a name.
-    encoding = getattr(out, "encoding", None) or "utf-8"
-    shown = printable(redacted(text)) if out.isatty() else redacted(text)
-    out.write(shown.encode(encoding, "replace").decode(encoding))
+    write(f"{write_report(find_run(run, results), to, paid, rate)}\n")

@@ -9,13 +9,14 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from sinkbench.cli.options import OnStack, commands, console, the_stack
+from sinkbench.cli.options import RESULTS, OnStack, Results, commands, console, the_stack, write
 from sinkbench.errors import EXIT_CHECK_FAILED, PlanError
-from sinkbench.plan.connectors import known_pipelines
+from sinkbench.plan.files import known_pipelines
 from sinkbench.plan.plan import Plan
 from sinkbench.race.session import run_plan
 from sinkbench.results import Noise, Overhead, TrialRecord
-from sinkbench.runs.store import read_summary, read_trials
+from sinkbench.runs.reader import load_run
+from sinkbench.runs.store import read_trials
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import stamping_sinks
 from sinkbench.suggest import did_you_mean
@@ -29,21 +30,20 @@ from sinkbench.summary.selftest import (
     overhead_of,
     overhead_plan,
 )
-from sinkbench.tables import cells as table
+from sinkbench.tables.screen import screen
 
 app = commands()
-selftest = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=__doc__)
+selftest = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(selftest, name="selftest")
 
 
 @selftest.callback()
 def _group() -> None:
-    """How far the figures of this machine can be trusted."""
+    """Measure the noise and the overhead of measuring."""
 
 
 PIPELINE = "postgres/jdbc"
 Minutes = Annotated[float, typer.Option(min=1, max=1440, help="how long blocks are taken")]
-Results = Annotated[Path, typer.Option(help="folder for the results of all runs")]
 Outcome = TypeVar("Outcome", bound=Noise | Overhead)
 TOO_FEW = "Fewer than 5 blocks in which both are valid: too few to compare; give it more --minutes."
 
@@ -52,7 +52,7 @@ TOO_FEW = "Fewer than 5 blocks in which both are valid: too few to compare; give
 def noise(
     pipeline: Annotated[str, typer.Argument(help="the pipeline that is raced against itself")] = PIPELINE,
     minutes: Minutes = 10,
-    results: Results = Path("results"),
+    results: Results = RESULTS,
     stack_name: OnStack = None,
 ) -> None:
     """Races a pipeline against itself: how often a difference is claimed, and the smallest that would be found.
@@ -72,7 +72,7 @@ def noise(
 def overhead(
     pipeline: Annotated[str, typer.Argument(help="the pipeline that is raced with and without probes")] = PIPELINE,
     minutes: Minutes = 10,
-    results: Results = Path("results"),
+    results: Results = RESULTS,
     stack_name: OnStack = None,
 ) -> None:
     """Races a pipeline with all probes against the same with none: the monitoring overhead.
@@ -103,7 +103,7 @@ def _race(
     if outcome is not None:
         # The field of the summary has the plan's name.
         folder.write_summary(summary.model_copy(update={plan.name: outcome}))
-    table.show(read_summary(folder.path))
+    write(screen(load_run(folder.path)))
     lines = [TOO_FEW] if outcome is None else lines_of(outcome, pipeline)
     for line in [*lines, f"results: {folder.path}"]:
         console.print(line, markup=False, highlight=False)

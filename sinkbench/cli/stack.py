@@ -1,7 +1,8 @@
-"""The commands for a stack (`up`, `down`, `status`, `logs`, `scale`), and for this installation (`settings` ...)."""
+"""The commands for a stack (`up`, `down`, `status`, `check`, `logs`, `scale`), and for this installation."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import Annotated
@@ -11,18 +12,23 @@ import typer
 from sinkbench import __version__
 from sinkbench.cli.options import OnRunningStack, OnStack, commands, running_stack, say, the_stack
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_UNUSABLE
-from sinkbench.race.lock import race_on
-from sinkbench.race.starter import StarterNote
+from sinkbench.race.lock import StarterNote, race_on
 from sinkbench.services.connect import ConnectCluster, is_even, placement
 from sinkbench.settings import load_settings
+from sinkbench.stack import Stack
 from sinkbench.stack.local import LocalStack
 
 app = commands()
+# Also one that is too common to be redacted elsewhere.
+_PASSWORD = re.compile(r"(://[^/@\s]*?:)[^/\s]+@")
 
 
 @app.command()
 def up(stack_name: OnStack = None) -> None:
-    """Starts the stack and returns when all of it is ready. A second call changes nothing, nor one during a race."""
+    """Start the stack and wait until it is ready.
+
+    A second call changes nothing, nor one during a race.
+    """
     stack = the_stack(stack_name)
     # Whoever asks for it wants it up, whatever race may have started it.
     StarterNote(stack).remove()
@@ -43,7 +49,7 @@ def up(stack_name: OnStack = None) -> None:
 
 @app.command()
 def down(stack_name: OnStack = None) -> None:
-    """Stops the stack, whatever state it is in. Its data stays."""
+    """Stop the stack; its data stays."""
     stack = the_stack(stack_name)
     stack.down()
     StarterNote(stack).remove()
@@ -52,12 +58,33 @@ def down(stack_name: OnStack = None) -> None:
 
 @app.command()
 def status(stack_name: OnRunningStack = None) -> None:
-    """Shows every service of the stack and how to reach it, and its topology; exit code 1 if one does not run."""
+    """Show every service and how to reach it.
+
+    Exit code 1 if one does not run.
+    """
+    _print_status(running_stack(stack_name))
+
+
+@app.command()
+def check(stack_name: OnRunningStack = None) -> None:
+    """Ask every endpoint of a stack; start nothing.
+
+    Exit code 1 if a service of our own stack does not run, 2 if an endpoint of a stack file is of no use.
+    """
     stack = running_stack(stack_name)
+    if stack.endpoints.shared:
+        # It asks all endpoints, and has nothing to start.
+        stack.up(say)
+        say("every endpoint answers")
+    else:
+        _print_status(stack)
+
+
+def _print_status(stack: Stack) -> None:
     states, where = stack.services(), stack.endpoints.addresses()
     widest = max([14, *(len(state.name) for state in states)])
     for state in states:
-        place = where.get(state.name, "")
+        place = _PASSWORD.sub(r"\1***@", where.get(state.name, ""))
         say(f"{state.name:<{widest}} {state.state:<8} {state.pid or '':<8} {place} {state.detail}".rstrip())
     if stack.layout is not None:
         say(f"topology {stack.layout.name}")
@@ -74,7 +101,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="go on as the log grows, until Ctrl-C")] = False,
     stack_name: OnRunningStack = None,
 ) -> None:
-    """Shows the end of a service's log."""
+    """Print the end of a service's log."""
     done = subprocess.run(running_stack(stack_name).log_command(service, lines, follow), check=False)
     raise typer.Exit(EXIT_UNUSABLE if done.returncode else EXIT_DONE)
 
@@ -89,7 +116,9 @@ def scale(
     ] = None,
     stack_name: OnRunningStack = None,
 ) -> None:
-    """Gives a running connector MULTIPLE x workers tasks, by Connect's REST alone, and waits until they run.
+    """Change a running connector's number of tasks.
+
+    It gets MULTIPLE x workers tasks, by Connect's REST alone, and the command waits until they run.
 
     Exit code 1 if one of them FAILED, or the workers do not have equally many.
     """
@@ -115,17 +144,23 @@ def scale(
 
 @app.command()
 def settings() -> None:
-    """Prints every setting with its value in force, as a `.env` file has them."""
+    """Print every setting with its value in force.
+
+    The output is a `.env` file.
+    """
     sys.stdout.write(load_settings().show() + "\n")
 
 
 @app.command()
 def install() -> None:
-    """Fetches the programs that come from Maven, if they are not there; `up` does so by itself."""
+    """Fetch the programs that come from Maven.
+
+    `up` does so by itself.
+    """
     LocalStack(load_settings()).install(say)
 
 
 @app.command()
 def version() -> None:
-    """Prints sinkbench's version."""
+    """Print sinkbench's version."""
     sys.stdout.write(f"{__version__}\n")

@@ -11,7 +11,7 @@ from sinkbench.doctor.configs import leads_to, sink_of
 from sinkbench.doctor.facts import Connector
 from sinkbench.errors import ConnectError, PlanError, ServiceError, TargetError
 from sinkbench.plan.cells import Cell
-from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.files import read_connector
 from sinkbench.services.connect import ConnectCluster, placement
 from sinkbench.sinks import sink_kind
 from sinkbench.sinks.jdbcurl import jdbc_url

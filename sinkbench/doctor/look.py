@@ -12,9 +12,8 @@ from sinkbench.doctor.facts import Area, Connector, Facts, Machine
 from sinkbench.environment.cgroup import container
 from sinkbench.errors import PlanError, ServiceError, UserError
 from sinkbench.plan.cells import Cell, expand
+from sinkbench.plan.checks import check_settings, check_targets
 from sinkbench.plan.plan import Plan
-from sinkbench.plan.settings import check_settings
-from sinkbench.plan.targets import check_targets
 from sinkbench.race.preparation import LEAST_FREE_BYTES, preflight
 from sinkbench.race.validation import validate_configs
 from sinkbench.services.access import curl

@@ -22,7 +22,7 @@ from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.http import http_client
 from sinkbench.services.kafka import Kafka
-from sinkbench.services.kafka_release import kafka_release
+from sinkbench.services.versions import kafka_release
 from sinkbench.sinks import sink_kinds
 from sinkbench.stack import Endpoint, Endpoints
 from sinkbench.stack.registry import About, sink_service

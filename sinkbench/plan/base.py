@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,9 +23,7 @@ from sinkbench.errors import PlanError
 from sinkbench.plan.entries import Acks, DrainEntry, Multiples, PipelineEntry, named_path
 from sinkbench.plan.prices import Prices
 from sinkbench.plan.sections import PlanChanges, PlanDrain, PlanLoad, PlanSustain, Until
-from sinkbench.yamlfile import Section, YamlFile, mistake, shown, to_yaml
-
-_FEWEST_SAMPLES_A_WINDOW = 10
+from sinkbench.yamlfile import Section, YamlFile, mistake, to_yaml
 
 # Modes with their own kind of section define their own field.
 PIPELINES = Field(
@@ -54,7 +51,11 @@ class Mode(Section):
 class Plan(Section):
     """A plan with every default: the keys of all modes. `load_plan` and `model_validate` select the model by `mode`."""
 
-    name: str = Field(max_length=60, description="part of the names of its runs (default: its file's name)")
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        max_length=60,
+        description="part of the names of its runs (default: its file's name)",
+    )
     pipelines: Annotated[tuple[PipelineEntry, ...], PIPELINES]
     mode: ModeName = Field(
         default="drain",
@@ -94,13 +95,6 @@ class Plan(Section):
             return handler(value)
         return MODES[Mode.model_validate(dict(value)).mode].model_validate(value, context=info.context)
 
-    @field_validator("name")
-    @classmethod
-    def _names_a_folder(cls, value: str) -> str:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
-            raise mistake(f"{{name}} may hold only letters, digits, '.', '_' and '-', found {shown(value)}")
-        return value
-
     @field_validator("queries")
     @classmethod
     def _are_there(cls, value: str | None, info: ValidationInfo) -> str | None:
@@ -126,31 +120,20 @@ class Plan(Section):
     @model_validator(mode="after")
     def _queries_and_forms_fit_the_records(self) -> Self:
         others = {"load.records": self.load.own, "load.changes": self.changes is not None}
-        found = next((key for key, given in {**others, "rows_before": self._has_rows_before}.items() if given), None)
-        if self.queries is not None and found is not None:
+        rows = {"rows_before": self._has_rows_before}
+        if self.queries is not None and (found := _first({**others, **rows})) is not None:
             text = f"queries are checked against noaa's own records, each stored once; leave out queries or {found}"
             raise mistake(text, "queries")
         for index, entry in enumerate(self.pipelines):
-            form, place = self.form_of(entry), ("load",) if entry.form is None else ("pipelines", index)
-            if form == DOCUMENT:
-                continue
-            found = next((key for key, given in others.items() if given), None)
-            found = "rows_before" if found is None and isinstance(entry, DrainEntry) and entry.rows_before else found
+            form = self.form_of(entry)
+            rows = {"rows_before": isinstance(entry, DrainEntry) and entry.rows_before > 0}
+            text = f"form: {form} is made of noaa's records alone, each stored once"
+            found = None if form == DOCUMENT else _first({**others, **rows})
+            if found is None and self.queries is not None and is_row(form):
+                found, text = "queries", f"queries need members of documents, which form {form} has not"
             if found is not None:
-                text = f"form: {form} is made of noaa's records alone, each stored once; leave out form or {found}"
-                raise mistake(text, *place, "form")
-            if self.queries is not None and is_row(form):
-                text = f"queries need members of documents, which form {form} has not; leave out queries or form"
-                raise mistake(text, *place, "form")
-        return self
-
-    @model_validator(mode="after")
-    def _window_is_sampled(self) -> Self:
-        samples = int(self.drain.window_seconds * 1000 / self.probe_interval_ms)
-        if samples < _FEWEST_SAMPLES_A_WINDOW:
-            window = f"a window of {self.drain.window_seconds:g} s; at least {_FEWEST_SAMPLES_A_WINDOW} are needed"
-            text = f"probe_interval_ms {self.probe_interval_ms} gives {samples} samples in {window}"
-            raise mistake(text, "probe_interval_ms")
+                place = ("load",) if entry.form is None else ("pipelines", index)
+                raise mistake(f"{text}; leave out form or {found}", *place, "form")
         return self
 
     @property
@@ -202,9 +185,8 @@ class Plan(Section):
         Drops keys that do not apply, and queries, whose answers are only known for NOAA's records. Raises PlanError.
         """
         load = self.load if records is None else self.load.of(records)
-        made = "load.changes" if self.changes is not None else "rows_before" if self._has_rows_before else None
-        if any(self.form_of(entry) != DOCUMENT for entry in self.pipelines):
-            made = "form"
+        forms = any(self.form_of(entry) != DOCUMENT for entry in self.pipelines)
+        made = _first({"form": forms, "load.changes": self.changes is not None, "rows_before": self._has_rows_before})
         if load.own and made is not None:
             raise PlanError(f"--records: {made} of the plan makes records as noaa's are; name a plan without it")
         if key is not None:
@@ -232,6 +214,10 @@ class Plan(Section):
         return hashlib.sha256(to_yaml(measured).encode()).hexdigest()
 
 
+def _first(given: Mapping[str, bool]) -> str | None:
+    return next((key for key, is_given in given.items() if is_given), None)
+
+
 class BlocksPlan(Plan):
     """A plan whose trials are taken in blocks, of which there may be more than `trials`."""
 
@@ -239,13 +225,6 @@ class BlocksPlan(Plan):
         default=None, description="take more trials until the intervals are narrow; null: no more than 'trials'"
     )
 
-    @model_validator(mode="after")
-    def _until_goes_beyond_trials(self) -> Self:
-        if self.until is not None and self.until.trials < self.trials:
-            text = f"until.trials {self.until.trials} is less than trials {self.trials}, which is the least; raise it"
-            raise mistake(text, "until", "trials")
-        return self
-
     @property
     def most_blocks(self) -> int:
-        return self.trials if self.until is None else self.until.trials
+        return self.trials if self.until is None else max(self.trials, self.until.trials)

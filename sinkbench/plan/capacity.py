@@ -66,20 +66,6 @@ class CapacitySearch:
         """Whether the load generator, not the pipeline, limits the capacity."""
         return self.capacity is not None and self._high is None
 
-    @property
-    def steps_left(self) -> int:
-        """Estimated number of further offers."""
-        if self._ended:
-            return 0
-        left = self._confirmations - self._confirmed
-        if self._candidate is None:
-            gap = math.log(BRACKET_FACTOR) * 2
-            if self._low is not None and self._high is not None:
-                gap = math.log(self._high / self._low)
-            left += max(math.ceil(math.log2(max(gap / math.log1p(self._precision), 1.0))), 1)
-            left += 2 if self._low is None or self._high is None else 0
-        return left
-
     def next(self) -> Offer | None:
         return None if self._ended else Offer(self._rate, confirms=self._candidate is not None)
 

@@ -110,7 +110,13 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
         for place, multiple in enumerate(plan.multiples_of(entry)):
             cell = _cell(plan, entry, multiple, workers)
             if cell.tasks > plan.load.partitions:
-                raise PlanError(f"{_where(plan, index, place)}: {_too_many(cell, plan.load.partitions)}")
+                own = entry.multiples is not None or "multiples" not in plan.model_fields_set
+                at = plan.where("pipelines", index) if own else plan.where("multiples", place)
+                raise PlanError(
+                    f"{at}: multiple {multiple} on {workers} workers makes {cell.tasks} tasks of"
+                    f" {cell.label}, but the topic has {plan.load.partitions} partitions; raise load.partitions to"
+                    f" {cell.tasks} or lower the multiple"
+                )
             cells += _under_load(plan, entry, cell)
         if isinstance(plan, RescalePlan):
             steps = plan.steps_of(entry)
@@ -154,20 +160,3 @@ def blocks(cells: Sequence[Cell], trials: int, seed: int) -> list[list[Cell]]:
     """
     draw = random.Random(seed)
     return [draw.sample(cells, len(cells)) for _ in range(trials)]
-
-
-def _where(plan: Plan, index: int, place: int) -> str:
-    if plan.pipelines[index].multiples is not None:
-        return plan.where("pipelines", index, "multiples", place)
-    # Without a key `multiples`, the pipeline's line is the best one.
-    return plan.where("multiples", place) if "multiples" in plan.model_fields_set else plan.where("pipelines", index)
-
-
-def _too_many(cell: Cell, partitions: int) -> str:
-    most = partitions // cell.workers
-    fix = f"raise load.partitions to {cell.tasks}"
-    fix += f" or lower the multiple to {most}" if most else " or start fewer workers"
-    return (
-        f"multiple {cell.multiple} on {cell.workers} workers makes {cell.tasks} tasks of {cell.label},"
-        f" but the topic has {partitions} partitions; {fix}"
-    )

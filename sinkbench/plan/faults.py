@@ -4,34 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from sinkbench.plan.entries import Count, Seconds, Share
-from sinkbench.suggest import nearest
 from sinkbench.topology import service_of
 from sinkbench.yamlfile import Section, mistake
 
-What = Literal[
-    "none",
-    "kill",
-    "stop",
-    "freeze",
-    "isolate",
-    "refuse",
-    "fill",
-    "promote",
-    "delay",
-    "cut",
-    "throttle",
-    "poison",
-    "restart",
-    "pause",
-    "rename",
-    "join",
-    "command",
-]
+OfService = Literal["kill", "stop", "freeze", "isolate"]
+OfSink = Literal["refuse", "fill", "promote"]
+OfNetwork = Literal["delay", "cut", "throttle"]
+OfConnector = Literal["restart", "pause", "rename", "join"]
+What = Literal["none", OfService, OfSink, OfNetwork, OfConnector, "poison", "command"]
 Poison = Literal["not json", "nul", "wrong type", "too large"]
 Cut = Literal["reject", "drop"]
 Why = Literal["read only", "no right", "no connection"]
@@ -41,25 +26,22 @@ PROMOTE = "promote"
 DELAY, CUT, THROTTLE = "delay", "cut", "throttle"
 WORKER, WORKERS, SINK, CONNECTOR = "worker", "workers", "sink", "connector"
 ISOLATE = "isolate"
-OF_SERVICES = ("kill", "stop", "freeze", ISOLATE)
+OF_SERVICES = get_args(OfService)
 """Faults of processes or containers, which require a stack started by sinkbench."""
-OF_NETWORK = (DELAY, CUT, THROTTLE)
+OF_NETWORK = get_args(OfNetwork)
 """Faults of connections between the workers and the sink, by a proxy."""
 _SERVICES = (WORKER, WORKERS, "kafka", SINK, "pgbouncer")
 _NODE = re.compile(r"(postgres|elasticsearch)|(kafka|elasticsearch|postgres|connect)-[a-z0-9-]+")
 # Possible targets of each fault; the first is the default.
 _TARGETS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(OF_SERVICES, _SERVICES),
-    **dict.fromkeys((REFUSE, FILL, PROMOTE, *OF_NETWORK), (SINK,)),
+    **dict.fromkeys((*get_args(OfSink), *OF_NETWORK), (SINK,)),
     POISON: ("topic",),
-    **dict.fromkeys(("restart", "pause", "rename", "join"), (CONNECTOR,)),
+    **dict.fromkeys(get_args(OfConnector), (CONNECTOR,)),
 }
-_DEFAULT_SHARE = 0.3
-_DEFAULT_POISON = 0.01
-_DEFAULT_MILLISECONDS = 10.0
-_DEFAULT_BYTES_PER_SECOND = 100_000
 # Keys of single faults, and which faults have them.
 _OWN_KEYS: Mapping[str, str] = {
+    "times": "restart",
     "share": POISON,
     "records": POISON,
     "milliseconds": DELAY,
@@ -152,15 +134,12 @@ class PlanFault(Section):
         if self.target is None and len(can) > 1:
             raise mistake(f"'{self.what}' needs 'target': {', '.join(can)}", "what")
         if self.target is not None and self.target not in can and self.node is None:
-            near = nearest(self.target, can) if self.what in OF_SERVICES else None
             nodes = " or a node, such as kafka-2" if self.what in OF_SERVICES else ""
-            those = f"; it can hit {', '.join(can)}{nodes}" if can else "; leave 'target' out"
-            those += f"; did you mean '{near}'?" if near else ""
-            raise mistake(f"'{self.what}' cannot hit '{self.target}'{those}", "target")
-        if self.times > 1 and self.what != "restart":
-            raise mistake(f"'times' is for restart, found {self.what}; leave it out", "times")
+            those = f"it can hit {', '.join(can)}{nodes}" if can else "leave 'target' out"
+            raise mistake(f"'{self.what}' cannot hit '{self.target}'; {those}", "target")
         for key, what in _OWN_KEYS.items():
-            if getattr(self, key) is not None and self.what != what:
+            given = self.times > 1 if key == "times" else getattr(self, key) is not None
+            if given and self.what != what:
                 raise mistake(f"'{key}' is for {what}, found {self.what}; leave it out", key)
         for key in ("command", "undo"):
             if self.what == COMMAND and getattr(self, key) is None:
@@ -207,7 +186,7 @@ class PlanFault(Section):
     @property
     def bad_share(self) -> float:
         """Of poison: bad records per good record."""
-        return _DEFAULT_POISON if self.share is None else self.share
+        return 0.01 if self.share is None else self.share
 
     @property
     def bad_records(self) -> Poison:
@@ -216,12 +195,12 @@ class PlanFault(Section):
     @property
     def delay_ms(self) -> float:
         """Of delay: one-way delay."""
-        return _DEFAULT_MILLISECONDS if self.milliseconds is None else self.milliseconds
+        return 10.0 if self.milliseconds is None else self.milliseconds
 
     @property
     def most_bytes_per_second(self) -> int:
         """Of throttle: limit per connection and direction."""
-        return self.bytes_per_second or _DEFAULT_BYTES_PER_SECOND
+        return self.bytes_per_second or 100_000
 
     @property
     def reason(self) -> Why:
@@ -246,7 +225,7 @@ class PlanFault(Section):
     @property
     def share_before(self) -> float:
         """Share of the records after which it begins, without `at_seconds`."""
-        return _DEFAULT_SHARE if self.at_share is None else self.at_share
+        return 0.3 if self.at_share is None else self.at_share
 
     def applies_to(self, label: str) -> bool:
         return self.pipelines is None or label in self.pipelines

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, ValidationError, ValidationInfo, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from sinkbench.errors import PlanError
 from sinkbench.plan.base import LOAD, MODES, PIPELINES, BlocksPlan, Mode, Plan
-from sinkbench.plan.connectors import known_pipelines
 from sinkbench.plan.entries import DrainEntry, FaultsEntry, PipelineEntry, RatedEntry
 from sinkbench.plan.faults import PlanFault
+from sinkbench.plan.files import known_pipelines
 from sinkbench.plan.sections import (
     CapacitySection,
     DrainLoad,
@@ -48,7 +47,6 @@ __all__ = [
     "load_plan",
 ]
 
-_FEWEST_SAMPLES_A_LOAD = 40
 LEAST_BEFORE_FAULT = 3.0
 """Seconds; a shorter time is too short for a rate."""
 _SUSTAIN = Field(description="the constant load")
@@ -60,24 +58,6 @@ class DrainPlan(BlocksPlan):
     mode: Literal["drain"] = "drain"
     pipelines: Annotated[tuple[DrainEntry, ...], PIPELINES]
     load: Annotated[DrainLoad, LOAD] = DrainLoad()
-
-    @model_validator(mode="after")
-    def _unprobed_rates_are_known(self, info: ValidationInfo) -> Self:
-        # A plan that is stored with a run is read without knowledge of the sinks.
-        stamping = (info.context or {}).get("stamping")
-        for index, entry in enumerate(self.pipelines):
-            if entry.probes:
-                continue
-            text = None
-            if stamping is not None and entry.sink not in stamping:
-                those = ", ".join(stamping)
-                text = f"needs a sink that stores the time of every insertion ({those}), found {entry.pipeline}"
-            elif self.changes is not None or entry.rows_before:
-                other = "load.changes" if self.changes is not None else "rows_before"
-                text = f"takes the rate from the times of rows; leave it out, or {other}"
-            if text is not None:
-                raise mistake(f"probes: false {text}", "pipelines", index, "probes")
-        return self
 
     @property
     def changes(self) -> PlanChanges | None:
@@ -107,15 +87,6 @@ class RescalePlan(BlocksPlan):
 class ConstantLoadPlan(Plan):
     sustain: Annotated[PlanSustain, _SUSTAIN] = PlanSustain()
 
-    @model_validator(mode="after")
-    def _load_is_sampled(self) -> Self:
-        samples = int(self.sustain.seconds * 1000 / self.probe_interval_ms)
-        if samples < _FEWEST_SAMPLES_A_LOAD:
-            at = f"at probe_interval_ms {self.probe_interval_ms}; at least {_FEWEST_SAMPLES_A_LOAD} are needed"
-            text = f"sustain.seconds {self.sustain.seconds:g} gives {samples} samples {at}"
-            raise mistake(text, "sustain", "seconds")
-        return self
-
     @property
     def constant_load(self) -> PlanSustain:
         return self.sustain
@@ -143,10 +114,16 @@ class _RatedPlan(ConstantLoadPlan, BlocksPlan):
         own = entry.records_per_second if isinstance(entry, RatedEntry) else None
         return (self.sustain.records_per_second or ()) if own is None else own
 
-    def _check_load(self, entry: RatedEntry, *, given: bool) -> None:
-        if not given:
-            text = f"mode {self.mode} offers {entry.shown_name} a rate, but none is given"
-            raise mistake(f"{text}; set sustain.records_per_second, or records_per_second of the pipeline", "mode")
+    def _has_another_load(self, entry: PipelineEntry) -> bool:
+        return False
+
+    @model_validator(mode="after")
+    def _loads_are_given(self) -> Self:
+        for entry in self.pipelines:
+            if not self.rates_of(entry) and not self._has_another_load(entry):
+                text = f"mode {self.mode} offers {entry.shown_name} a rate, but none is given"
+                raise mistake(f"{text}; set sustain.records_per_second, or records_per_second of the pipeline", "mode")
+        return self
 
 
 class SustainPlan(_RatedPlan):
@@ -156,10 +133,11 @@ class SustainPlan(_RatedPlan):
     load: Annotated[OfferedLoad, LOAD] = OfferedLoad()
     sustain: Annotated[ReadsSustain, _SUSTAIN] = ReadsSustain()
 
+    def _has_another_load(self, entry: PipelineEntry) -> bool:
+        return self.load.pace != "even"
+
     @model_validator(mode="after")
-    def _loads_are_given(self) -> Self:
-        for entry in self.pipelines:
-            self._check_load(entry, given=bool(self.rates_of(entry)) or self.load.pace != "even")
+    def _reads_have_queries(self) -> Self:
         if any(self.sustain.reads_per_second) and self.queries is None:
             text = "reads_per_second needs a plan with queries, found no queries"
             raise mistake(text, "sustain", "reads_per_second")
@@ -188,19 +166,8 @@ class FaultsPlan(_RatedPlan):
         description="the faults; each makes a cell of every pipeline"
     )
 
-    @model_validator(mode="after")
-    def _loads_are_given(self) -> Self:
-        places: list[tuple[FaultsEntry | FaultsSustain, tuple[str | int, ...]]] = [
-            *((entry, ("pipelines", index)) for index, entry in enumerate(self.pipelines)),
-            (self.sustain, ("sustain",)),
-        ]
-        for section, place in places:
-            if section.records_per_second is not None and section.backlog_records is not None:
-                text = "records_per_second and backlog_records are two loads; leave one of them out"
-                raise mistake(text, *place, "backlog_records")
-        for entry in self.pipelines:
-            self._check_load(entry, given=bool(self.rates_of(entry)) or self.backlog_of(entry) is not None)
-        return self
+    def _has_another_load(self, entry: PipelineEntry) -> bool:
+        return self.backlog_of(entry) is not None
 
     @model_validator(mode="after")
     def _faults_fit_the_load(self) -> Self:
@@ -236,11 +203,11 @@ class FaultsPlan(_RatedPlan):
 MODES.update(drain=DrainPlan, sustain=SustainPlan, capacity=CapacityPlan, rescale=RescalePlan, faults=FaultsPlan)
 
 
-def load_plan(path: Path, connectors: Path, stamping: Collection[str] | None = None, *, kept: bool = False) -> Plan:
+def load_plan(path: Path, connectors: Path, *, kept: bool = False) -> Plan:
     """Reads a plan file as the model of its mode and conceals secrets among its overrides from then on.
 
-    `stamping` are the sinks that store insertion times; None: not checked. `kept`: the plan is stored with a run, so
-    files that it names are in the checkout. Raises PlanError with a line for each mistake, up to five.
+    `kept`: the plan is stored with a run, so files that it names are in the checkout. Raises PlanError with a line for
+    each mistake, up to five.
     """
     source = YamlFile(path, "plan", PlanError)
     known = known_pipelines(connectors)
@@ -248,7 +215,7 @@ def load_plan(path: Path, connectors: Path, stamping: Collection[str] | None = N
         raise PlanError(f"{connectors}: no pipelines found; there must be files <sink>/<name>.json in this folder")
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:60]
     folders = (connectors.parent,) if kept else (path.parent, connectors.parent)
-    context = {"pipelines": known, "stamping": stamping, "folders": folders}
+    context = {"pipelines": known, "folders": folders}
     try:
         plan = Plan.model_validate({"name": stem or "plan", **source.content}, context=context)
     except ValidationError as invalid:

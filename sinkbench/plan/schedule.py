@@ -77,7 +77,8 @@ def blocks_left(
 
     Invalid trials and limits without a rate count as taken; a trial that was too short, and is a pilot, does not.
     """
-    taken = {(trial.block, trial.cell) for trial in trials if not trial.pilot}
+    replaced = {trial.replaces for trial in trials}
+    taken = {(trial.block, trial.cell) for trial in trials if not trial.pilot or trial.trial in replaced}
     measured = {(each.block, LimitOf(limit.sink, limit.way)) for limit in limits for each in limit.in_blocks}
     begun = {trial.block for trial in trials} | {block for block, _ in measured}
     beside = limits_in_blocks(plan, limits)
@@ -95,7 +96,11 @@ def blocks_left(
 
 def is_over(plan: Plan, cells: Sequence[Cell], trials: Iterable[TrialRecord], block: BlockLeft) -> bool:
     """Whether to skip that block, since the figures are precise enough."""
-    rates = _valid_rates([cell.key for cell in cells], trials)
+    rates: dict[str, list[float]] = {cell.key: [] for cell in cells}
+    for trial in trials:
+        usable = not trial.pilot and not trial.invalid and trial.warm is not False
+        if usable and trial.records_per_second is not None:
+            rates[trial.cell].append(trial.records_per_second)
     return not block.begun and is_enough(plan, block.number - 1, rates)
 
 
@@ -178,21 +183,6 @@ def is_enough(plan: Plan, blocks_done: int, rates: Mapping[str, Sequence[float]]
     until = plan.until if isinstance(plan, BlocksPlan) else None
     if until is None or blocks_done < plan.trials:
         return False
-    widths = (_relative_width(values) for values in rates.values())
+    intervals = [(interval_of_median(values), statistics.median(values or [0.0])) for values in rates.values()]
+    widths = [None if found is None else relative_width(found, median) for found, median in intervals]
     return all(width is not None and 100 * width <= until.interval_percent for width in widths)
-
-
-def _relative_width(rates: Sequence[float]) -> float | None:
-    """Width of the interval relative to the median; None without an interval or for a median of 0."""
-    interval = interval_of_median(rates)
-    return None if interval is None else relative_width(interval, statistics.median(rates))
-
-
-def _valid_rates(cells: Iterable[str], trials: Iterable[TrialRecord]) -> dict[str, list[float]]:
-    """Valid rates of each cell, by key, in order, without pilots and cold trials."""
-    rates: dict[str, list[float]] = {key: [] for key in cells}
-    for trial in trials:
-        usable = not trial.pilot and not trial.invalid and trial.warm is not False
-        if usable and trial.records_per_second is not None:
-            rates[trial.cell].append(trial.records_per_second)
-    return rates

@@ -15,7 +15,7 @@ from sinkbench.environment import with_sink
 from sinkbench.errors import ResultsError
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
-from sinkbench.results import Limit, LimitInBlock, RunSummary, TrialRecord
+from sinkbench.results import Limit, LimitInBlock, RunSummary, TrialRecord, settled
 from sinkbench.runs.differences import ABSENT, environment_differences
 from sinkbench.runs.store import RunFolder
 from sinkbench.sinks.values import SinkSettings
@@ -78,7 +78,7 @@ class Journal:
         relative = self.folder.write_samples(record.trial, [sample.row() for sample in samples])
         record = record.model_copy(update={"samples": relative})
         self.folder.append_trial(record)
-        self.trials.append(record)
+        self.trials = settled([*self.trials, record])
         return record
 
     def add_limit(self, limit: Limit) -> None:

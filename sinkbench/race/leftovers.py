@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sinkbench.errors import StackError
+from sinkbench.services.access import curl
 from sinkbench.services.kafka import group_of
 from sinkbench.sinks import needed, sink_kind, sinks_of
 from sinkbench.stack import Stack
@@ -81,10 +82,15 @@ def sweep(cluster: Cluster) -> list[str]:
 
 
 def check_alone(cluster: Cluster) -> None:
-    """Raises StackError if a connector of another run remains after `sweep`."""
-    others = [name for name in cluster.connect.connectors() if TRIAL.fullmatch(name)]
+    """Raises StackError if a connector of another run remains after `sweep`, or on a local stack any that runs."""
+    endpoints = cluster.stack.endpoints
+    if endpoints.shared:
+        others = [name for name in cluster.connect.connectors() if TRIAL.fullmatch(name)]
+    else:
+        others = [f"{name} ({tasks} tasks)" for name, tasks in cluster.connect.running().items()]
     if others:
+        where = f"{next(iter(endpoints.connect.values()))}/connectors/{others[0].split()[0]}"
         raise StackError(
-            f"another run's connector {others[0]} is on this Connect cluster, and two races would change each"
-            " other's figures; wait until that run has ended or, if it was killed, delete the connector"
+            f"connector {others[0]} runs on this stack, and would share workers, CPU and connections with every trial;"
+            f" if no other race goes on, delete it, as by `{curl(endpoints.connect_access)} -X DELETE {where}`"
         )

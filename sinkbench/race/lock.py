@@ -1,24 +1,23 @@
-"""File locks: one race per stack, checkout and run folder. A remaining file without a lock means nothing."""
+"""File locks: one race per stack, checkout and run folder. A remaining file without a lock means nothing.
+And which race started a stack: a race stops what it, or a killed race, has started."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-from loadgen.reading import parse_json
+from loadgen.reading import parse_json, read_text
 from sinkbench.errors import ResultsError, StackError
+from sinkbench.stack import Stack
 
 CHECKOUT_LOCK = Path("results") / ".race.lock"
 """Relative to the checkout, the only folder that containers share with the machine."""
-# Time between taking a lock and writing its owner.
-WRITING_SECONDS = 1.0
 
 
 @contextmanager
@@ -36,12 +35,20 @@ def only_race(
     with ExitStack() as held:
         files = []
         for path, where in wheres.items():
-            file = _opened(path, needed=path == stack_lock.resolve())
-            if file is not None:
-                held.enter_context(file)
-                _take(file, where)
-                held.callback(_write, file, {})
-                files.append(file)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                file = held.enter_context(path.open("a+", encoding="utf-8"))
+            except OSError:
+                # A checkout that cannot be written does not keep a race from its stack.
+                if path == stack_lock.resolve():
+                    raise
+                continue
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise StackError(f"another race is running {where} ({_holder(file)}); wait for it") from None
+            held.callback(_write, file, {})
+            files.append(file)
 
         def tell(run: str | None) -> None:
             for file in files:
@@ -83,50 +90,49 @@ def held_folder(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _opened(path: Path, *, needed: bool) -> TextIO | None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("a+", encoding="utf-8")
-    except OSError:
-        if needed:
-            raise
-    # A file of another account can be locked but not written.
-    with suppress(OSError):
-        return path.open(encoding="utf-8")
-    return None
+class StarterNote:
+    """A note next to the stack's lock: which race started the stack. If the lock is free, that race was killed."""
 
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self._file: Path = stack.lock_file.with_suffix(".started")
 
-def _take(file: TextIO, where: str) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise StackError(f"another race is running {where} ({_holder(file)}); wait for it") from None
+    def write(self, run: str) -> None:
+        """Records that the race of this run, or plan, starts the stack."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._file.write_text(json.dumps({"run": run, "start": self._stack.start_id()}), encoding="utf-8")
+
+    def run(self) -> str | None:
+        """The run, or plan, whose race started the stack that is up now; None if no race did."""
+        try:
+            found = parse_json(read_text(self._file, StackError))
+        except (FileNotFoundError, ValueError, StackError):
+            return None
+        # The stack may have been restarted without sinkbench.
+        if not isinstance(found, dict) or found.get("start") not in (None, self._stack.start_id()):
+            return None
+        return str(found.get("run"))
+
+    def remove(self) -> None:
+        """Records that no race started the stack, as after `sinkbench up`."""
+        with suppress(OSError):
+            self._file.unlink(missing_ok=True)
 
 
 def _write(file: TextIO, holder: dict[str, object]) -> None:
-    if file.writable():
-        file.truncate(0)
-        file.write(json.dumps(holder) if holder else "")
-        file.flush()
+    file.truncate(0)
+    file.write(json.dumps(holder) if holder else "")
+    file.flush()
 
 
 def _holder(file: TextIO) -> str:
     """Owner in a lock file: `pid 7, plan quick, run 20261121T034800Z-quick, since ...`."""
-    deadline = time.monotonic() + WRITING_SECONDS
-    while not (text := _read(file)) and time.monotonic() < deadline:
-        time.sleep(0.05)
     known: dict[str, object] = {}
+    # It is empty for a moment after it was taken; after a power failure it may contain anything.
     with suppress(ValueError, TypeError):
-        known |= parse_json(text)
+        file.seek(0)
+        known |= parse_json(file.read())
     if not {"pid", "container"} & set(known):
         known["pid"] = "unknown"
     keys = ("container", "pid", "plan", "run", "since")
     return ", ".join(f"{key} {known[key]}" for key in keys if known.get(key) is not None)
-
-
-def _read(file: TextIO) -> str:
-    # After a power failure the file may contain anything.
-    with suppress(ValueError):
-        file.seek(0)
-        return file.read().strip()
-    return "null"

@@ -1,7 +1,8 @@
-"""Pilots: a short trial of every cell before its first measured one."""
+"""Pilots: a short trial of every cell before its first measured one, and the restart of dead services."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,13 +10,14 @@ from dataclasses import replace
 from loadgen.forms import Form
 from sinkbench.analysis.limits import GENERATOR
 from sinkbench.analysis.words import percent
+from sinkbench.errors import ServiceError
 from sinkbench.live.events import Events
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.sizing import least_records
 from sinkbench.race.journal import Journal
-from sinkbench.race.recovery import recover
 from sinkbench.race.sizes import Sizes
 from sinkbench.results import Limit
+from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import SinkSettings
 from sinkbench.tables.stages import limit_line
 from sinkbench.trial.cluster import Cluster
@@ -30,10 +32,38 @@ PILOT_RECORDS_PER_SECOND = 100_000
 PILOT_BYTES = 600_000_000
 
 
+# How long a run waits for the restart of a service that it does not manage.
+RETURN_SECONDS = 60.0
 # Rates of two visits that differ by less are equal.
 STEADY = 1.15
 # JVMs with at most this compiling share at the first visit were warm before.
 WARM_AT_ONCE = 0.1
+
+
+def recover(cluster: Cluster, events: Events) -> bool:
+    """Restarts dead services, or waits until others restart them, and reconnects. Returns whether any was dead."""
+    dead = _dead(cluster)
+    if not dead:
+        return False
+    if cluster.stack.endpoints.shared:
+        events.say(f"{' and '.join(dead)} did not answer; waiting up to {RETURN_SECONDS:.0f} s")
+        deadline = time.monotonic() + RETURN_SECONDS
+        while time.monotonic() < deadline and _dead(cluster):
+            time.sleep(1)
+    else:
+        events.say(f"starting {' and '.join(dead)} again")
+        try:
+            cluster.stack.up(events.phase)
+        except ServiceError as error:
+            # Another one may have died meanwhile.
+            events.say(f"{in_one_line(error)}; once more")
+            cluster.stack.up(events.phase)
+    cluster.reconnect()
+    return True
+
+
+def _dead(cluster: Cluster) -> list[str]:
+    return [state.name for state in cluster.stack.services() if state.state != "running"]
 
 
 class Pilots:
@@ -60,6 +90,8 @@ class Pilots:
             # Minimum time for a useful pilot.
             least = 2 * drain.pilot_seconds
             deadline = time.monotonic() + drain.warm_up_seconds * len(cells)
+            # Short first visits load the classes of all pipelines, for which JVMs compile again what was hot before.
+            longest = least
             waiting = list(cells)
             while waiting and (not any(visits.values()) or deadline - time.monotonic() > least):
                 for place, cell in enumerate(waiting):
@@ -67,8 +99,11 @@ class Pilots:
                     # Each cell is visited once, or it has no rate.
                     if left > least or not visits[cell.place]:
                         begin(cell, len(waiting) - place, max(left, 0.0))
-                        visits[cell.place].append(self._take(cell, sizes, left))
+                        visits[cell.place].append(self._take(cell, sizes, min(left, longest)))
+                longest = math.inf
                 waiting = [cell for cell in waiting if not self._is_warm(visits[cell.place])]
+                # The time may not suffice for all, so those that compile most come first.
+                waiting.sort(key=lambda cell: -(visits[cell.place][-1].compiling_share or 0.0))
             self._tell_of(waiting)
 
     def _remove_topics(self) -> None:
@@ -97,7 +132,7 @@ class Pilots:
     def _tell_of(self, waiting: Sequence[Cell]) -> None:
         if waiting:
             names = ", ".join(cell.place for cell in waiting)
-            self._events.say(f"not warm when drain.warm_up_seconds were over: {names}; the trials go on warming up")
+            self._events.say(f"warming up takes longer here: {names} still compile; the trials go on warming them up")
 
     def _take(self, cell: Cell, sizes: Sizes, seconds_left: float) -> Pilot:
         self._events.phase("pilot")

@@ -16,7 +16,6 @@ from sinkbench.plan.schedule import (
     LimitOf,
     block_of,
     blocks_left,
-    cells_left,
     feed,
     is_over,
     new_search,
@@ -27,8 +26,8 @@ from sinkbench.race.estimate import USUAL_SEARCH_STEPS, StepsLeft, seconds_left
 from sinkbench.race.journal import Journal
 from sinkbench.race.leftovers import note_run
 from sinkbench.race.limiting import Limits
-from sinkbench.race.pilots import Pilots
-from sinkbench.race.recovery import recover
+from sinkbench.race.pilots import Pilots, recover
+from sinkbench.race.replacing import all_cells_left, replacements, replacing, why_replaced
 from sinkbench.race.sizes import Sizes, is_too_short
 from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.services.failures import in_one_line
@@ -44,8 +43,6 @@ from sinkbench.trial.workloads.sustain import Sustain, records_offered
 # A search begins below the drain rate: a pipeline that waits for records is not faster.
 START_SHARE = 0.8
 MOST_RETAKES = 3
-# Limit per cell and run for repeated trials that were not warm.
-MOST_WARMING = 3
 
 
 class Race:
@@ -60,7 +57,7 @@ class Race:
         self._step = 0
         self._numbered = 0
         self._cold = False
-        self._cells_left = cells_left(plan, cells, trials, limits)
+        self._cells_left = all_cells_left(plan, cells, trials, limits)
         # Cells that differ only in the offered rate share a pilot.
         self._pilots_left = len({cell.place for cell in self._cells_left})
         self._warm_up_left = self._pilots_left * plan.drain.warm_up_seconds
@@ -85,6 +82,7 @@ class Race:
                 self._take_searches(self._plan)
             else:
                 self._take_blocks()
+                self._replace_trials()
         except BaseException:
             self._journal.write(complete=False)
             raise
@@ -137,11 +135,31 @@ class Race:
                 block.steps.pop(0)
             self._blocks_left.pop(0)
 
+    def _replace_trials(self) -> None:
+        """Takes trials that were not warm, or stood still, again."""
+        journal = self._journal
+        while block := replacements(self._plan, journal.cells, journal.trials):
+            if self._is_late(len(block)):
+                return
+            number = 1 + max(self._plan.most_blocks, *(trial.block for trial in journal.trials))
+            self._blocks_left = [BlockLeft(number, [each.cell for each in block], begun=True)]
+            for each in block:
+                old = each.replaced
+                why = "" if old is None else f" in place of one that {why_replaced(old)}"
+                self._warm_up_again(each.cell)
+                self._take_cell(each.cell, number, f"{each.cell.key}, another trial{why}", old)
+                self._blocks_left[0].steps.pop(0)
+            self._blocks_left = []
+
+    def _is_late(self, trials: int, limits: int = 0) -> bool:
+        """Whether so many more steps would end after the deadline, if there is one."""
+        left = seconds_left(self._plan, StepsLeft(0, 0, trials, limits), self._journal.seconds)
+        return self._deadline is not None and time.monotonic() + left > self._deadline
+
     def _is_over(self, block: BlockLeft) -> bool:
         """Whether to skip this block. Only whole blocks are taken, so that ratios have both of their trials."""
         if self._deadline is not None and block.number > 1:
-            left = StepsLeft(0, 0, len(self._journal.cells), len(block.limits))
-            return time.monotonic() + seconds_left(self._plan, left, self._journal.seconds) > self._deadline
+            return self._is_late(len(self._journal.cells), len(block.limits))
         return is_over(self._plan, self._journal.cells, self._journal.trials, block)
 
     def _take_limit(self, of: LimitOf, block: int, name: str) -> None:
@@ -149,7 +167,7 @@ class Race:
         self._begin(name, "limit")
         self._limits.measure(of, block, self._recover)
 
-    def _take_cell(self, cell: Cell, block: int, name: str) -> None:
+    def _take_cell(self, cell: Cell, block: int, name: str, replaced: TrialRecord | None = None) -> None:
         if cell.fault is not None or cell.offered is not None:
             offered = cell.offered or 0.0
             records = cell.backlog or records_offered(self._plan, offered)
@@ -159,13 +177,11 @@ class Race:
         for retakes_left in range(MOST_RETAKES, -1, -1):
             drain = Drain() if cell.before is None else LiveRescale()
             own = self._resources(cell, self._sizes.records(cell))
-            record = self._take(own, drain, block, name, retake=retakes_left > 0)
+            record = self._take(own, drain, block, name, retake=retakes_left > 0, replaced=replaced)
             self._sizes.see(cell, record)
             if not record.pilot:
                 return
-            short = "sized by too low a rate; once more, with more records"
-            why = short if self._is_too_short(record) else "was not warm; once more"
-            self._ui.say(f"{cell.key}: {why}")
+            self._ui.say(f"{cell.key}: sized by too low a rate; once more, with more records")
 
     def _take_searches(self, plan: CapacityPlan) -> None:
         for cell in self._cells_left:
@@ -193,15 +209,26 @@ class Race:
         names = Names.of(f"{self._journal.token}_{self._numbered:03d}")
         return Resources(self._cluster, cell, names, records, self._ui)
 
-    def _take(self, own: Resources, workload: Workload, block: int, name: str, *, retake: bool = False) -> TrialRecord:
-        """Takes a trial and stores its record; with `retake`, a trial that was too short or not warm as a pilot."""
+    def _take(
+        self,
+        own: Resources,
+        workload: Workload,
+        block: int,
+        name: str,
+        *,
+        retake: bool = False,
+        replaced: TrialRecord | None = None,
+    ) -> TrialRecord:
+        """Takes a trial and stores its record; with `retake`, a trial that was too short as a pilot."""
         self._begin(name, "trial", [own.cell])
         started = time.monotonic()
         with cleaning(own.remove, self._recover):
             taken = run_trial(own, workload, block, self._recover)
             record = taken.record
-            if retake and (self._is_too_short(record) or self._may_warm(record)):
+            if retake and is_too_short(record, self._plan.drain.window_seconds):
                 record = record.model_copy(update={"pilot": True})
+            elif replaced is not None:
+                record = replacing(record, replaced)
             record = self._journal.add_trial(record, taken.samples)
             self._ui.phase("cleaning up")
             self._recover()
@@ -209,9 +236,6 @@ class Race:
         self._journal.write(complete=False)
         self._ui.ended(record)
         return record
-
-    def _is_too_short(self, record: TrialRecord) -> bool:
-        return is_too_short(record, self._plan.drain.window_seconds)
 
     def _recover(self) -> bool:
         """Restarts dead services, which are cold until the next pilot. Returns whether any was dead."""
@@ -230,13 +254,6 @@ class Race:
             self._ui.say(f"pilot of {cell.place}: {in_one_line(failed)}")
             self._recover()
 
-    def _may_warm(self, record: TrialRecord) -> bool:
-        """Whether a trial's only problem is that it was not warm, and its cell may have another one."""
-        if record.warm is not False or record.reasons or record.audit is None or not record.audit.clean:
-            return False
-        pilots = (trial for trial in self._journal.trials if trial.pilot and trial.cell == record.cell)
-        return sum(not trial.reasons for trial in pilots) < MOST_WARMING
-
     def _begin(self, name: str, kind: Literal["pilot", "limit", "trial"], cells: Sequence[Cell] = ()) -> None:
         in_blocks = self._limits.in_blocks_left(self._blocks_left)
         left = StepsLeft(
@@ -253,6 +270,6 @@ class Race:
         """Number of trials left; an estimate for a search."""
         if not isinstance(self._plan, CapacityPlan):
             return sum(len(block.cells) for block in self._blocks_left)
-        begun = sum(search.steps_left for search in self._searches.values())
-        unbegun = sum(cell.key not in self._searches for cell in self._cells_left)
-        return begun + unbegun * (USUAL_SEARCH_STEPS + self._plan.trials)
+        usual = USUAL_SEARCH_STEPS + self._plan.trials
+        begun = sum(max(usual - len(each.path), 1) for each in self._searches.values() if each.next() is not None)
+        return begun + usual * sum(cell.key not in self._searches for cell in self._cells_left)

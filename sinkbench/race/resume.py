@@ -13,8 +13,8 @@ from sinkbench.environment import SINK_KEYS
 from sinkbench.errors import ResultsError
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan, load_plan
-from sinkbench.plan.schedule import cells_left
-from sinkbench.results import ALSO_THERE, RunSummary, TrialRecord
+from sinkbench.race.replacing import all_cells_left
+from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.runs.differences import ABSENT, Difference, connector_differences, environment_differences
 from sinkbench.runs.reader import load_connectors, load_summary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
@@ -23,7 +23,7 @@ from sinkbench.summary.run import summary_of
 from sinkbench.summary.selftest import is_selftest
 
 # Unreadable figures, such as a service's CPU time, do not affect the pipelines.
-_OF_NO_EFFECT = {"unmeasured", "unconfirmed_keys", ALSO_THERE}
+_OF_NO_EFFECT = {"unmeasured"}
 # The kernel reserves slightly different amounts of memory at each boot.
 _MEMORY, _MEMORY_SHARE = "memory_bytes", 0.01
 
@@ -42,7 +42,7 @@ class Unfinished:
 
     @property
     def left(self) -> list[Cell]:
-        return cells_left(self.plan, self.cells, self.trials, self.summary.limits)
+        return all_cells_left(self.plan, self.cells, self.trials, self.summary.limits)
 
     def check(self, environment: Mapping[str, JsonValue], connectors: Path) -> None:
         """Raises ResultsError, with all changes, if the rest cannot be measured under the same conditions."""
@@ -130,13 +130,6 @@ def changes(was: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> list[
     if isinstance(before, int) and isinstance(after, int) and abs(after - before) <= _MEMORY_SHARE * before:
         has[_MEMORY] = before
     return environment_differences(had, has)
-
-
-def with_others(was: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Returns the old environment with the current other users."""
-    both = [each.get(ALSO_THERE) for each in (was, now)]
-    there = list(dict.fromkeys(str(line) for lines in both if isinstance(lines, list) for line in lines))
-    return {**was, ALSO_THERE: list[JsonValue](there)} if there else dict(was)
 
 
 def as_kept(kept: JsonValue, now: JsonValue) -> JsonValue:

@@ -13,30 +13,26 @@ from pydantic import JsonValue
 from rich.console import Console
 
 from loadgen.reading import printable
+from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.environment import commit, describe, machine
 from sinkbench.errors import Interrupted, PlanError, ResultsError, SinkbenchError
 from sinkbench.live.state import LiveRun
 from sinkbench.live.views import choose_ui
 from sinkbench.load.records import KeptRecords, keep_records
 from sinkbench.plan.cells import Cell, expand
-from sinkbench.plan.connectors import read_connector
-from sinkbench.plan.forms import check_forms
-from sinkbench.plan.plan import Plan, SustainPlan
-from sinkbench.plan.queries import load_queries
+from sinkbench.plan.checks import check_forms, check_settings, check_targets, file_hashes
+from sinkbench.plan.files import load_queries, read_connector
+from sinkbench.plan.plan import CapacityPlan, Plan, SustainPlan
 from sinkbench.plan.sections import OfferedLoad
-from sinkbench.plan.settings import check_settings
-from sinkbench.plan.targets import check_targets, file_hashes
 from sinkbench.race.faults import check_faults, prepare_faults, try_faults
 from sinkbench.race.journal import Earlier, Journal
 from sinkbench.race.leftovers import check_alone, sweep
-from sinkbench.race.lock import held_folder, only_race
-from sinkbench.race.others import also_there
+from sinkbench.race.lock import StarterNote, held_folder, only_race
 from sinkbench.race.preparation import check_disk, create_named_targets, preflight
 from sinkbench.race.race import Race
-from sinkbench.race.resume import Unfinished, with_others
-from sinkbench.race.starter import StarterNote
+from sinkbench.race.resume import Unfinished
 from sinkbench.race.validation import validate_configs
-from sinkbench.results import ALSO_THERE, FILES, RECORDS, RunSummary
+from sinkbench.results import FILES, RECORDS, RunSummary
 from sinkbench.runs.store import RunFolder, check_writable, read_trials
 from sinkbench.secrets import redacted
 from sinkbench.settings import CHECKOUT
@@ -58,8 +54,24 @@ def run_plan(
     No block begins that would end later than `seconds` after the first pilot. The live page is at `live_port`; 0: any
     free port, None: no page. Raises UserError if plan, machine, port or stack is not usable, and Interrupted.
     """
-    with keep_records(plan.load, lambda: stack.endpoints) as records:
-        return _run_plan(stack, _at_pace(plan.seeded(), records), records, results, console, seconds, live_port)
+    with ExitStack() as opened:
+        records = opened.enter_context(keep_records(plan.load, lambda: stack.endpoints))
+        plan = _at_pace(plan.seeded(), records)
+        cells = expand(plan, stack.workers)
+        for pipeline in {cell.pipeline for cell in cells}:
+            read_connector(CHECKOUT / "connectors" / f"{pipeline}.json")
+        if plan.queries is not None:
+            load_queries(CHECKOUT / plan.queries)
+        check_targets(plan, {kind.name: kind.target_ending for kind in sink_kinds()})
+        check_settings(plan, settable_of_sinks(), lambda: stack.name if stack.endpoints.shared else None)
+        check_forms(plan, {kind.name: kind.columns for kind in sink_kinds()})
+        check_faults(plan, cells, stack, CHECKOUT / "connectors")
+        check_writable(results)
+        session = opened.enter_context(_Session(stack, plan, cells, console, records))
+        environment = session.open(live_port)
+        folder = RunFolder.create(results, plan, CHECKOUT / "connectors")
+        opened.enter_context(held_folder(folder.path))
+        return folder, session.race(Journal(folder, plan, cells, environment), seconds)
 
 
 def _at_pace(plan: Plan, records: KeptRecords | None) -> Plan:
@@ -70,33 +82,6 @@ def _at_pace(plan: Plan, records: KeptRecords | None) -> Plan:
     if pace is None:
         raise PlanError(f"{plan.where('load', 'pace')}: {plan.load.records} has no times to follow; name a topic")
     return plan.at_pace(pace) if isinstance(plan, SustainPlan) else plan
-
-
-def _run_plan(
-    stack: Stack,
-    plan: Plan,
-    records: KeptRecords | None,
-    results: Path,
-    console: Console,
-    seconds: float | None,
-    live_port: int | None,
-) -> tuple[RunFolder, RunSummary]:
-    cells = expand(plan, stack.workers)
-    for pipeline in {cell.pipeline for cell in cells}:
-        read_connector(CHECKOUT / "connectors" / f"{pipeline}.json")
-    if plan.queries is not None:
-        load_queries(CHECKOUT / plan.queries)
-    check_targets(plan, {kind.name: kind.target_ending for kind in sink_kinds()})
-    check_settings(plan, settable_of_sinks(), lambda: stack.name if stack.endpoints.shared else None)
-    check_forms(plan, CHECKOUT / "connectors", {kind.name: kind.columns for kind in sink_kinds()})
-    check_faults(plan, cells, stack, CHECKOUT / "connectors")
-    check_writable(results)
-    with _Session(stack, plan, cells, console, records) as session:
-        environment = session.open(live_port)
-        folder = RunFolder.create(results, plan, CHECKOUT / "connectors")
-        session.enter_context(held_folder(folder.path))
-        journal = Journal(folder, plan, cells, environment)
-        return folder, session.race(journal, seconds)
 
 
 def resume_run(
@@ -117,8 +102,7 @@ def resume_run(
         if read_trials(run.folder.trials_path) != run.trials:
             raise ResultsError(f"{run.folder.path}: has got further trials meanwhile; resume it again")
         earlier = Earlier(run.trials, run.summary.limits, run.summary.resumed)
-        environment = with_others(run.summary.environment, now)
-        journal = Journal(run.folder, run.plan, run.cells, environment, earlier)
+        journal = Journal(run.folder, run.plan, run.cells, run.summary.environment, earlier)
         return run.folder, session.race(journal)
 
 
@@ -147,6 +131,9 @@ class _Session(ExitStack):
         only = only_race(self._stack.lock_file, CHECKOUT, self._plan.name, self._stack.own_container)
         self._tell = self.enter_context(only)
         self.enter_context(_followed(self._live, live_port, self._say))
+        if self._plan.trials < FEWEST_BLOCKS and not isinstance(self._plan, CapacityPlan):
+            few = f"{self._plan.trials} trials a cell are too few for 95 % intervals and `sinkbench compare`"
+            self._say(f"{few}: --trials {FEWEST_BLOCKS} is enough")
         if self._records is not None:
             self._say(f"records: {self._records.facts.in_words}")
         check_disk(self._stack)
@@ -155,22 +142,16 @@ class _Session(ExitStack):
         try_faults(self._cells, self._stack)
         self._cluster = self.enter_context(closing(Cluster(self._stack, self._plan, CHECKOUT, self._records)))
         plugins = preflight(self._cluster, self._cells)
-        unconfirmed = validate_configs(self._cluster, self._cells, self._say)
+        validate_configs(self._cluster, self._cells, self._say)
         for thing in sweep(self._cluster):
             self._say(f"removed what an earlier run left behind: {thing}")
         check_alone(self._cluster)
-        # Every trial needs it. The import takes a second or two, here while other users' load is read.
+        # Every trial needs it, and the import takes a second or two.
         Thread(target=import_module, args=("scipy.stats",)).start()
-        for line in (there := also_there(self._cluster)):
-            self._say(f"also there: {line}")
         environment = describe(self._stack, CHECKOUT, plugins, self._plan.load)
         if files := file_hashes(self._plan, CHECKOUT):
             environment[FILES] = {**files}
         environment |= _of_records(self._records)
-        if unconfirmed:
-            environment["unconfirmed_keys"] = unconfirmed
-        if there:
-            environment[ALSO_THERE] = list(there)
         return environment
 
     def race(self, journal: Journal, seconds: float | None = None) -> RunSummary:

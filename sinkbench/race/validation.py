@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-
-from pydantic import JsonValue
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from sinkbench.errors import PlanError, ServiceError
 from sinkbench.plan.cells import Cell
-from sinkbench.race.keys import URL, beans_named, check_keys, check_url
 from sinkbench.secrets import redacted
 from sinkbench.services.connect import Validation
+from sinkbench.suggest import nearest
 from sinkbench.trial.cluster import VARIABLE, Cluster
 from sinkbench.trial.names import Names
 
 _REPORTED_AT_MOST = 5
+# Keys of Kafka's consumer that a plan may vary. Connect says whether the consumer knows a key, but lists none.
+_TUNING = (
+    *("fetch.max.bytes", "fetch.max.wait.ms", "fetch.min.bytes", "group.protocol", "isolation.level"),
+    *("max.partition.fetch.bytes", "max.poll.interval.ms", "max.poll.records"),
+    *("partition.assignment.strategy", "receive.buffer.bytes", "session.timeout.ms"),
+)
+_LISTED = frozenset(f"consumer.override.{key}" for key in _TUNING)
+# Prefixes of keys that Connect does not list: other clients, Hibernate, naming strategies, and Camel, which checks its
+# own ones at the start. Only newer workers list the keys of converters.
+_HANDED_ON = (
+    *("producer.override.", "admin.override.", "hibernate.", "collection.naming.strategy.", "column.naming.strategy."),
+    *(f"camel.{each}." for each in ("beans", "component", "context", "dataformat", "health", "language", "main")),
+)
+_CONVERTERS = ("key.converter.", "value.converter.", "header.converter.")
+# Parts from which Camel builds its URL, if it is not given whole.
+_URL, _PARTS_OF_URL = "camel.sink.url", ("camel.sink.endpoint.", "camel.sink.path.")
 
 
-def validate_configs(cluster: Cluster, cells: Sequence[Cell], say: Callable[[str], None]) -> dict[str, JsonValue]:
-    """Validates each pipeline's configuration; returns unconfirmed keys by the pipeline's label.
+def validate_configs(cluster: Cluster, cells: Sequence[Cell], say: Callable[[str], None]) -> None:
+    """Has Connect validate each pipeline's configuration.
 
-    Not every Connect validates. Raises PlanError, with up to five lines, if a key is unread or Connect refuses a value.
+    Not every Connect validates. Raises PlanError, with up to five lines, if nothing reads an override of the plan, or
+    Connect refuses a value.
     """
-    unconfirmed: dict[str, tuple[str, ...]] = {}
     wrong: list[str] = []
     for cell in {cell.label: cell for cell in cells}.values():
         names = Names.of("preflight")
@@ -37,20 +51,23 @@ def validate_configs(cluster: Cluster, cells: Sequence[Cell], say: Callable[[str
             wrong.append(f"{_where(cluster, cell, *cell.overrides)}: Connect cannot read the configuration: {error}")
             continue
         wrong += [f"{_where(cluster, cell, key)}: {problem}" for key, problem in _problems(config, said)]
-        checked = check_keys(config, said.listed, cell.overrides, beans_named(map(str, config.values())))
-        options = check_url(config.get(URL, ""))
         # A refused class declares no keys, so all its keys would seem unread.
         if not said.errors:
-            wrong += [f"{_where(cluster, cell, key)}: the key '{key}' {why}" for key, why in checked.unread.items()]
-        wrong += [f"{_where(cluster, cell, URL)}: '{option}' {why}" for option, why in options.unread.items()]
-        if found := (*checked.unconfirmed, *options.unconfirmed):
-            unconfirmed[cell.label] = found
+            for key in unread(cell.overrides, said.listed, parts=_URL not in config):
+                near = nearest(key, said.listed | _LISTED)
+                meant = f"; did you mean '{near}'?" if near else ""
+                text = f"the key '{key}' is known neither to the connector nor to Connect{meant}"
+                wrong.append(f"{_where(cluster, cell, key)}: {text}")
     if wrong:
         more = len(wrong) - _REPORTED_AT_MOST
         raise PlanError(redacted("\n".join(wrong[:_REPORTED_AT_MOST] + ([f"and {more} more"] if more > 0 else []))))
-    for label, keys in unconfirmed.items():
-        say(f"{label}: unconfirmed keys {', '.join(keys)}; a key that is not read changes nothing")
-    return {label: list(keys) for label, keys in unconfirmed.items()}
+
+
+def unread(overrides: Collection[str], listed: Collection[str], *, parts: bool = False) -> list[str]:
+    """The overrides that nothing reads, given the keys that Connect lists; `parts` if Camel's URL comes in parts."""
+    handed_on = _HANDED_ON + tuple(each for each in _CONVERTERS if not any(key.startswith(each) for key in listed))
+    handed_on += _PARTS_OF_URL if parts else ()
+    return [key for key in overrides if key not in listed and key not in _LISTED and not key.startswith(handed_on)]
 
 
 def _problems(config: Mapping[str, str], said: Validation) -> Iterator[tuple[str, str]]:

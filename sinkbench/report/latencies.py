@@ -86,8 +86,8 @@ def _figure(key: str, until: str, curves: Sequence[_Named]) -> Figure:
         f"Latency from when a record was due until it was {until}. The share of the records is to the right, on a "
         "scale that gives each further nine as much room. A line ends where the records are too few to say more.",
         charts,
+        "Latency" if key == "stored" else "Time until found",
         Table(headers, rows, f"Latency until {until}, in milliseconds", numbers=range(1, len(headers))),
-        meaning="Latency" if key == "stored" else "Time until found",
     )
 
 

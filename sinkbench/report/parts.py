@@ -28,8 +28,6 @@ class Table:
     sentences: Collection[int] = ()
     meanings: Mapping[str, str] = field(default_factory=lambda: COLUMNS)
     """The heading in docs/methods.md that explains a column, by the column's header."""
-    links: Mapping[tuple[int, int], str] = field(default_factory=dict)
-    """The link target of a cell (row, column): the `key` of a figure."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +41,14 @@ class Chart:
 
 @dataclass(frozen=True)
 class Figure:
-    """Pictures of one kind, several in a row if `small`, and their numbers as a table."""
+    """Pictures of one kind, several in a row if `small`, and their numbers as a table if no other table has them."""
 
     caption: str
     charts: Sequence[Chart]
-    table: Table
     meaning: str
     """The heading of docs/methods.md that explains the figure."""
+    table: Table | None = None
     small: bool = False
-    key: str = ""
-    """Its name in links; empty without links."""
 
 
 @dataclass(frozen=True)
@@ -80,19 +76,17 @@ class PageSection:
 
 @dataclass(frozen=True)
 class Opening:
-    """The first screen of a page: the answers in `lead`, the most important first, and their basis in `grounds`.
-    `outcome` is empty if nothing was checked; `aside` has text next to the answer, `pictures` figures at the side."""
+    """The first screen of a page: a question, its answers, the most important first, figures and asides."""
 
+    question: str
     lead: Sequence[str]
-    grounds: Sequence[str] = ()
-    outcome: str = ""
-    aside: Sequence[PageSection] = ()
-    pictures: Sequence[PageSection] = ()
+    figures: Sequence[PageSection] = ()
+    asides: Sequence[PageSection] = ()
 
     @property
     def sections(self) -> list[PageSection]:
         """The sections with parts, in their order on the page."""
-        return [section for section in (*self.aside, *self.pictures) if section.parts]
+        return [section for section in (*self.figures, *self.asides) if section.parts]
 
 
 def of_rich(table: RichTable, caption: str) -> Table:

@@ -1,4 +1,4 @@
-"""Charts: lines over a number, dots with ranges by name, and stacked bars by name. Names are above their dots or
+"""Charts: lines over a number, trials as points by name, and stacked bars by name. Names are above their dots or
 bars, which leaves the whole width of a phone for the values."""
 
 from __future__ import annotations
@@ -13,17 +13,12 @@ from matplotlib.transforms import offset_copy
 
 from sinkbench.report.draw import GRID, LIMIT, PAPER, chart, legend, looks, shortened, svg_of
 
-# A linear scale hides values that are N times smaller than the largest.
-LOG_FROM = 30
-# A longer logarithmic scale has room only for powers of ten.
-_SEVERAL_TICKS_BELOW = 300
 _LONGEST_NAME = 52
 # Characters between a name and the value at the other end of its line.
 _APART = 3
 _LEAST_TICK_SHARE = 0.08
 _ASIDE_POINTS = 3.0
 # Any, since matplotlib gives each key a different type.
-_OPEN = (0, (1.5, 2.5))
 _LIMIT_LINE: dict[str, Any] = {"color": LIMIT, "linewidth": 1.6, "linestyle": (0, (8, 3))}
 
 
@@ -40,14 +35,14 @@ class LineSeries:
 
 
 @dataclass(frozen=True)
-class Dot:
-    """A value of the series `name`, and its range; `least` means a lower bound."""
+class Point:
+    """A row of `points`: the value and its text, and the values of trials, with whether each is final."""
 
     name: str
+    series: str
+    text: str
     value: float
-    low: float | None = None
-    high: float | None = None
-    least: bool = False
+    trials: Sequence[tuple[float, bool]] = ()
 
 
 @dataclass(frozen=True)
@@ -114,68 +109,33 @@ def lines(
         return svg_of(figure, key)
 
 
-def dots(
-    key: str,
-    rows: Sequence[tuple[str, Sequence[Dot]]],
-    x_label: str,
-    mark: Mark | None = None,
-    whole: bool = False,
-    ratios: bool = False,
-    texts: Sequence[str] = (),
-    names: Sequence[str] = (),
-) -> str:
-    """A row per name with its dots, on a logarithmic scale if they are far apart.
-
-    `texts` are at the end of the names' lines. `names` has the series in order, for the same style in several charts.
-    `whole` values have no fractions, such as connections. `ratios` use a logarithmic scale without 0, on which twice
-    and half as much are equally far from 1.
-    """
-    known = [value for _, row in rows for dot in row for value in (dot.value, dot.low, dot.high) if value is not None]
-    highest = max([*known, *([mark.value] if mark else [])])
-    present = {dot.name for _, row in rows for dot in row}
-    shown = looks(names or [dot.name for _, row in rows for dot in row])
+def points(key: str, groups: Sequence[tuple[str, Sequence[Point]]], x_label: str, mark: Mark | None = None) -> str:
+    """Rows below the headings of their groups: a dot for each trial, a line for the value, a colour a series."""
+    rows: list[Point | str] = []
+    for title, each in groups:
+        rows += [*([title] if title else []), *each]
+    found = [row for row in rows if isinstance(row, Point)]
+    shown = looks([row.series for row in found])
+    known = [value for row in found for value in (row.value, *(trial for trial, _ in row.trials))]
+    highest = max([*known, *([mark.value] if mark else [])]) or 1.0
     with chart(len(rows)) as (figure, axes):
-        for place in range(len(rows)):
-            axes.axhline(place, color=GRID, linewidth=0.8)
-        for name, look in shown.items():
-            found = [(place, dot) for place, (_, row) in enumerate(rows) for dot in row if dot.name == name]
-            if not found:
+        for place, row in enumerate(rows):
+            if isinstance(row, str):
+                axes.annotate(row, (0, place + 0.1), xycoords=("axes fraction", "data"), weight="bold", fontsize=9.5)
                 continue
-            # An open arrow: it differs from every quotable value, also without colours.
-            open_ended = all(dot.least for _, dot in found)
-            for place, dot in found:
-                if dot.low is not None and dot.high is not None:
-                    axes.hlines(place, dot.low, dot.high, color=look.colour, linewidth=2.2)
-            axes.plot(
-                [dot.value for _, dot in found],
-                [place for place, _ in found],
-                color=look.colour,
-                marker=">" if open_ended else look.marker,
-                markersize=8 if open_ended else 7,
-                markerfacecolor=PAPER if open_ended else look.colour,
-                linestyle="",
-                label=name if len(present) > 1 or open_ended else None,
-                clip_on=False,
-                zorder=3,
-            )
-        if ratios:
-            _around(axes, [*known, 1.0])
-        elif min(known) > 0 and max(known) / min(known) > LOG_FROM:
-            axes.set_xscale("log")
-            if max(known) / min(known) < _SEVERAL_TICKS_BELOW:
-                axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
-            axes.xaxis.set_minor_formatter(ticker.NullFormatter())
-            axes.set_xlim(min(known) * 0.8, highest * 1.25)
-        else:
-            axes.set_xlim(0, highest * 1.06 or 1)
-        end = axes.get_xlim()[1]
-        for place, (_, row) in enumerate(rows):
-            for dot in row:
-                if dot.least:
-                    axes.hlines(place, dot.value, end, color=shown[dot.name].colour, linewidth=1.4, linestyle=_OPEN)
-        _rows(axes, [name for name, _ in rows], x_label, mark, whole, over=ratios, texts=texts)
-        if ratios:
-            axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+            look = shown[row.series]
+            axes.axhline(place, color=GRID, linewidth=0.8)
+            axes.vlines(row.value, place - 0.17, place + 0.17, color=look.colour, linewidth=2.4)
+            for value, final in row.trials:
+                face = look.colour if final else PAPER
+                axes.plot(
+                    value, place, look.marker, color=look.colour, markerfacecolor=face, markersize=6, clip_on=False
+                )
+        for name, look in shown.items():
+            axes.plot([], [], look.marker, color=look.colour, label=name)
+        axes.set_xlim(0, highest * 1.06)
+        names, texts = ([getattr(row, part, "") for row in rows] for part in ("name", "text"))
+        _rows(axes, names, x_label, mark, texts=texts)
         legend(figure, axes)
         return svg_of(figure, key)
 
@@ -185,16 +145,13 @@ def bars(
     rows: Sequence[tuple[str, Mapping[str, float]]],
     x_label: str,
     text: Callable[[float], str] = "{:,.0f}".format,
-    mark: Mark | None = None,
     names: Sequence[str] = (),
-    whole: bool = False,
-    ends: Sequence[str] = (),
 ) -> str:
-    """A bar per name: its parts, stacked, with their sum or the text from `ends` at its end. `names` has the parts
-    in order, for the same style in several charts; `whole` values have no fractions."""
+    """A bar per name: its parts, stacked, with their sum at its end. `names` has the parts in order, for the same style
+    in several charts."""
     shown = looks(names or [name for _, parts in rows for name in parts])
     sums = [sum(parts.values()) for _, parts in rows]
-    highest = max([*sums, *([mark.value] if mark else [])]) or 1
+    highest = max(sums) or 1
     with chart(len(rows)) as (figure, axes):
         starts = [0.0] * len(rows)
         for name, look in shown.items():
@@ -213,10 +170,10 @@ def bars(
                 label=name if len(shown) > 1 else None,
             )
             starts = [start + width for start, width in zip(starts, widths, strict=True)]
-        for place, (total, end) in enumerate(zip(sums, ends or map(text, sums), strict=True)):
+        for place, (total, end) in enumerate(zip(sums, map(text, sums), strict=True)):
             axes.annotate(end, (total, place), xytext=(4, 0), textcoords="offset points", va="center")
         axes.set_xlim(0, highest * 1.16)
-        _rows(axes, [name for name, _ in rows], x_label, mark, whole)
+        _rows(axes, [name for name, _ in rows], x_label, None)
         legend(figure, axes)
         return svg_of(figure, key)
 
@@ -236,11 +193,9 @@ def _rows(
     names: Sequence[str],
     x_label: str,
     mark: Mark | None,
-    whole: bool,
-    over: bool = False,
     texts: Sequence[str] = (),
 ) -> None:
-    """Rows with their names above them, or `over` what is drawn there, and a mark across all of them."""
+    """Rows with their names above them, texts at the other end, and a mark across all of them."""
     axes.set_ylim(len(names) - 0.5, -0.8)
     axes.yaxis.set_major_locator(ticker.NullLocator())
     axes.grid(visible=False, axis="y")
@@ -251,22 +206,10 @@ def _rows(
             (0, place - 0.26),
             xycoords=("axes fraction", "data"),
             va="bottom",
-            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.0} if over else None,
         )
     for place, text in enumerate(texts):
         axes.annotate(text, (1, place - 0.26), xycoords=("axes fraction", "data"), va="bottom", ha="right")
     axes.set_xlabel(x_label)
-    if whole and axes.get_xscale() == "linear":
-        axes.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
     axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=" "))
     if mark is not None:
         axes.axvline(mark.value, label=mark.name, **_LIMIT_LINE)
-
-
-def _around(axes: Axes, ratios: Sequence[float]) -> None:
-    low, high = min(ratios), max(ratios)
-    room = max(high / low, 1.02) ** 0.06
-    axes.set_xscale("log")
-    axes.set_xlim(low / room, high * room)
-    axes.xaxis.set_major_locator(ticker.LogLocator(numticks=6) if high / low > LOG_FROM else ticker.MaxNLocator(6))
-    axes.xaxis.set_minor_locator(ticker.NullLocator())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from sinkbench.metrics.format import whole
@@ -67,16 +66,12 @@ def _course(folder: Path, samples: str | None, most: int) -> Course | str:
     return course_of(readings, most) or f"{samples} does not say what was stored when"
 
 
-def figure_key(place: int) -> str:
-    return f"course-{place}"
-
-
 def timeline(names: Mapping[str, str], trials: Sequence[TrialRecord], courses: Mapping[str, Course]) -> list[Part]:
     """A figure for each cell of `names` with a chart per trial that has a course (by its id), after a legend."""
     figures = []
     for place, (cell, name) in enumerate(names.items()):
         if shown := [trial for trial in trials if trial.cell == cell and trial.trial in courses]:
-            figures.append(replace(_figure(f"t{place}", name, shown, courses), key=figure_key(place)))
+            figures.append(_figure(f"t{place}", name, shown, courses))
     said = [_HOW_TO_READ, *([_OF_FAULTS] if any(trial.recovery for trial in trials) else [])]
     return [Lines(said), *figures] if figures else []
 
@@ -101,7 +96,7 @@ def _figure(key: str, name: str, trials: Sequence[TrialRecord], courses: Mapping
     headers = ("trial", "second", "records/s", "lag")
     table = Table(headers, rows, f"{name}: the courses of its trials", numbers=(1, 2, 3))
     caption = f"{name}: records/s and lag over the seconds of each trial, in steps of {span} s."
-    return Figure(caption, charts, table, meaning="Course of a trial", small=True)
+    return Figure(caption, charts, "Course of a trial", table, small=True)
 
 
 def _draw(

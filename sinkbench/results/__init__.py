@@ -6,11 +6,7 @@ A value that was not measured is None (`null` in the files), never 0. Unknown fi
 # ruff: noqa: F403 - each module says in `__all__` what it gives
 
 from sinkbench.results.audit import *
+from sinkbench.results.base import *
 from sinkbench.results.cell import *
-from sinkbench.results.change import *
-from sinkbench.results.limit import *
-from sinkbench.results.load import *
+from sinkbench.results.figures import *
 from sinkbench.results.run import *
-from sinkbench.results.spread import *
-from sinkbench.results.usage import *
-from sinkbench.results.verdict import *

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydantic import computed_field
 
 from sinkbench.results.audit import Audit, Reconciliation
-from sinkbench.results.base import Amount, Record, Whole
-from sinkbench.results.change import Recovery, Rescale
-from sinkbench.results.load import Asked, Lag, LatencyMs, Reads, SearchStep
-from sinkbench.results.spread import RatePerSecond, RatioTo, Spread
-from sinkbench.results.usage import Bloat, Connections, Cost, JvmCpu, Memory, Pool
-from sinkbench.results.verdict import Bottleneck, Durability, Reason
+from sinkbench.results.base import Amount, RatePerSecond, RatioTo, Record, Spread, Whole
+from sinkbench.results.figures import (
+    Asked,
+    Bloat,
+    Bottleneck,
+    Connections,
+    Cost,
+    Durability,
+    JvmCpu,
+    Lag,
+    LatencyMs,
+    Memory,
+    Pool,
+    Reads,
+    Reason,
+    Recovery,
+    Rescale,
+    SearchStep,
+)  # fmt: skip
 
-__all__ = ["CellSummary", "TrialRecord"]
+__all__ = ["CellSummary", "TrialRecord", "settled"]
 
 
 class _OfCell(Record):
@@ -157,6 +172,15 @@ class TrialRecord(_OfCell):
     samples: str | None = None
     """The file of its samples, relative to the run's folder."""
     pilot: bool = False
+    replaces: str | None = None
+    """The id of an earlier trial of its cell that was not warm or stood still; that one then counts as a pilot."""
+
+
+def settled(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
+    """The trials in order, those that a later one replaces as pilots."""
+    trials = list(trials)
+    replaced = {trial.replaces for trial in trials}
+    return [each.model_copy(update={"pilot": True}) if each.trial in replaced else each for each in trials]
 
 
 class CellSummary(_OfCell):

@@ -1,4 +1,4 @@
-"""A whole run."""
+"""A whole run, with what each stage of its path can do alone."""
 
 from __future__ import annotations
 
@@ -7,23 +7,68 @@ from typing import Literal
 from pydantic import JsonValue
 
 from loadgen.dataset.facts import DatasetFacts
-from sinkbench.results.base import Amount, Record, Whole
+from sinkbench.results.base import Amount, Fit, Interval, RatioTo, Record, Spread, Whole
 from sinkbench.results.cell import CellSummary
-from sinkbench.results.limit import Limit
-from sinkbench.results.spread import Fit, Interval, RatioTo
-from sinkbench.results.usage import Prices
+from sinkbench.results.figures import Prices
 
-__all__ = ["ALSO_THERE", "FILES", "RECORDS", "Noise", "Overhead", "PlanRef", "RunSummary", "Scaling", "ScalingPoint"]
+__all__ = [
+    "FILES", "RECORDS", "Limit", "LimitInBlock", "LimitStep", "Noise", "Overhead", "PlanRef",
+    "RunSummary", "Scaling", "ScalingPoint",
+]  # fmt: skip
 
-
-ALSO_THERE = "also_there"
-"""The key of an environment of other users of the cluster when the run began, a line each; absent without any."""
 
 FILES = "files"
 """The key of an environment with the SHA-256 of each file that the plan names, by the file; absent if none."""
 
 RECORDS = "records"
 """The key of an environment that tells of the user's own records, as `DatasetFacts`; absent of those of noaa."""
+
+
+class LimitStep(Record):
+    """One measurement of the search for a limit; the last that `confirms` is longer, and gives the limit."""
+
+    batch: Whole | None = None
+    connections: Whole
+    records_per_second: Amount | None = None
+    problem: str | None = None
+    """Why there is no rate."""
+    confirms: bool = False
+
+
+class LimitInBlock(Record):
+    """One measurement of a limit, next to the trials of a block."""
+
+    block: Whole
+    records_per_second: Amount | None = None
+    problem: str | None = None
+    """Why there is no rate."""
+    cpu_seconds_per_million: dict[str, Amount | None] = {}
+    """While it was written: of each service, and of the plain clients as "client"; empty if that is not known."""
+
+
+class Limit(Record):
+    """What a stage of the path can do alone, with the same records: an item of `limits` in summary.json."""
+
+    sink: str
+    """A sink, or what comes before it: "kafka" or "connect"."""
+    way: str
+    """How a plain client wrote or read; of "connect" the pipeline whose connector got none of the records."""
+    records_per_second: Amount | None = None
+    """The median of `in_blocks`; where there are none, what the search has found."""
+    connections: Whole | None = None
+    """Connections, consumers or tasks."""
+    batch: Whole | None = None
+    """Records a request, statement or COPY."""
+    path: list[LimitStep] = []
+    """All measurements of the search, in turn."""
+    in_blocks: list[LimitInBlock] = []
+    """Empty of a limit that is measured once."""
+    spread: Spread | None = None
+    """The records per second of `in_blocks`; None if there are none, or none was measured."""
+    cpu_seconds_per_million: dict[str, Amount | None] = {}
+    """The medians of `in_blocks`."""
+    note: str | None = None
+    """Why it could not be measured."""
 
 
 class ScalingPoint(Record):
@@ -120,12 +165,6 @@ class RunSummary(Record):
     overhead: Overhead | None = None
     resumed: list[str] = []
     """When it was taken up again after it had been interrupted or killed: ISO 8601, in UTC."""
-
-    @property
-    def also_there(self) -> list[str]:
-        """Who else was there when the run began, a line each."""
-        found = self.environment.get(ALSO_THERE)
-        return [str(line) for line in found] if isinstance(found, list) else []
 
     @property
     def records(self) -> DatasetFacts | None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS
+from sinkbench.analysis.rates import median_known
+from sinkbench.analysis.samples import MUCH_FOREIGN
+from sinkbench.analysis.stalls import MUCH_STALLED
 from sinkbench.analysis.twosample import ALPHA, holm, p_value, ratio_of_medians, smallest_difference
+from sinkbench.analysis.words import percent
 from sinkbench.metrics.cpu import total_cpu_seconds
 from sinkbench.metrics.taken import quotable
 from sinkbench.results import CellSummary, Interval, TrialRecord
 from sinkbench.runs.differences import Difference, differences, durability_differences, record_differences
-from sinkbench.runs.disturbances import Disturbance, disturbances
 from sinkbench.runs.reader import StoredRun
 
 Verdict = Literal[
@@ -23,6 +26,8 @@ Verdict = Literal[
     "more CPU",
     "smaller",
     "larger",
+    "shorter",
+    "longer",
     "no difference found",
     "cannot tell",
     "too few trials to tell",
@@ -35,11 +40,10 @@ class Compared:
     """A cell of both runs, or of one.
 
     Attributes:
-        name: its key; both keys if they differ, as `postgres/jdbc@3x1 / postgres/jdbc@2x1`.
         verdict: on run B: "slower" than A, "more CPU" for the same records.
         why: why it is not comparable, has too few trials, or only its interval shows a difference; for "cannot tell",
             what else can explain the difference.
-        a, b: medians of valid trials: records per second, CPU seconds per million records, or bytes.
+        a, b: medians of valid trials, in the unit of the figure.
         smallest_percent: the smallest difference that the trials could have shown; only if none was found.
         broken: whether it passed in A, and not in B.
     """
@@ -57,42 +61,66 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Run B compared with run A; `cells` by rates, `costs` by CPU time, `memory` by peak bytes, `disk` by bytes per
-    stored record. `differences` begins with what disturbed one run more than the other."""
+    """Run B compared with run A: the cells by each of `FIGURES`, without figures that neither run has. `differences`
+    begins with what disturbed one run more than the other."""
 
     a: StoredRun
     b: StoredRun
     differences: list[Difference]
-    cells: list[Compared]
-    costs: list[Compared]
-    memory: list[Compared] = field(default_factory=list)
-    disk: list[Compared] = field(default_factory=list)
+    by: Mapping[str, list[Compared]]
+
+    @property
+    def cells(self) -> list[Compared]:
+        return self.by[RATE]
+
+    @property
+    def undecided(self) -> bool:
+        """Whether no cell has a verdict, and some have too few trials for one."""
+        found = {cell.verdict for cells in self.by.values() for cell in cells}
+        return TOO_FEW in found and not found - {TOO_FEW, "not comparable"}
 
 
 @dataclass(frozen=True)
-class _Ruler:
-    """A figure by which two cells are compared; `of_loads` allows constant loads."""
+class _Figure:
+    """A figure by which two cells are compared; `loads` says whether constant loads are: only they, too, or not."""
 
     of_trial: Callable[[TrialRecord], float | None]
     more: Verdict
     less: Verdict
-    of_loads: bool
+    loads: Literal["only", "too", "not"] = "too"
     unseen: str = ""
 
 
-RATE = _Ruler(lambda trial: trial.records_per_second, "faster", "slower", of_loads=False)
-CPU = _Ruler(total_cpu_seconds, "more CPU", "less CPU", True, "the CPU time of a service was not seen")
-MEMORY = _Ruler(
-    lambda trial: trial.total_peak_memory_bytes, "larger", "smaller", True, "the memory of a service was not seen"
-)
-DISK = _Ruler(
-    lambda trial: trial.disk_bytes_per_record, "larger", "smaller", True, "the bytes on disk were not measured"
-)
+def _latency(quantile: str) -> _Figure:
+    def of_trial(trial: TrialRecord) -> float | None:
+        found: float | None = getattr(trial.latency_ms, quantile, None)
+        return found
+
+    return _Figure(of_trial, "longer", "shorter", "only", "too few records for it")
+
+
+TOO_FEW: Verdict = "too few trials to tell"
+RATE, CPU = "records/s", "CPU s per million"
+FIGURES = {
+    RATE: _Figure(lambda trial: trial.records_per_second, "faster", "slower", "not"),
+    CPU: _Figure(total_cpu_seconds, "more CPU", "less CPU", unseen="the CPU time of a service was not seen"),
+    "peak MB": _Figure(
+        lambda trial: _mega(trial.total_peak_memory_bytes), "larger", "smaller", unseen="the memory was not seen"
+    ),
+    "bytes/record": _Figure(
+        lambda trial: trial.disk_bytes_per_record, "larger", "smaller", unseen="the bytes on disk were not measured"
+    ),
+    **{f"{name} ms": _latency(name) for name in ("p50", "p95", "p99")},
+}
+
+
+def _mega(count: float | None) -> float | None:
+    return None if count is None else count / 1e6
 
 
 @dataclass(frozen=True)
 class _Pair:
-    ruler: _Ruler
+    figure: _Figure
     name: str
     a: Sequence[float]
     b: Sequence[float]
@@ -103,76 +131,53 @@ class _Pair:
 
 
 def compare(a: StoredRun, b: StoredRun) -> Comparison:
-    """Compares run B with run A, in the order of A's cells; those only in B come last. A cell differs, by its rate
-    or CPU time, if the rank test of its trials is significant at 5 % for the whole table (`twosample`) and the
-    interval of its ratio excludes 1, so that no verdict contradicts its interval."""
-    found = [_measured(ruler, a, b) for ruler in (RATE, CPU, MEMORY, DISK)]
-    pairs = ((one, other) for one, other in _pairs(a.summary.cells, b.summary.cells) if one and other)
+    """Compares run B with run A, in the order of A's cells; those only in B come last. A cell differs if the rank test
+    of its trials is significant at 5 % for its whole table (`twosample`), and the interval of its ratio excludes 1."""
+    pairs = [(one, other) for one, other in _pairs(a, b) if one and other]
     disturbed = [
-        Difference(f"{_name(one, other)} {each.what}", each.a, each.b)
+        Difference(f"{one.cell} {each.what}", each.a, each.b)
         for one, other in pairs
         for each in _disturbances(a, b, one, other)
     ]
-    return Comparison(a, b, [*disturbed, *differences(a, b)], *found)
+    by = {name: _measured(figure, a, b) for name, figure in FIGURES.items()}
+    known = {
+        name: cells
+        for name, cells in by.items()
+        if name == RATE or any(cell.a is not None or cell.b is not None for cell in cells)
+    }
+    return Comparison(a, b, [*disturbed, *differences(a, b)], known)
 
 
-def _measured(ruler: _Ruler, a: StoredRun, b: StoredRun) -> list[Compared]:
+def _measured(figure: _Figure, a: StoredRun, b: StoredRun) -> list[Compared]:
     found: list[Compared | _Pair] = []
-    for one, other in _pairs(a.summary.cells, b.summary.cells):
-        if one is None or other is None:
-            (only,) = filter(None, (one, other))
-            found.append(Compared(only.cell, "not comparable", f"only run {'A' if other is None else 'B'} has it"))
-        else:
-            found.append(_looked_at(ruler, a, b, one, other))
+    for one, other in _pairs(a, b):
+        if one and other:
+            found.append(_looked_at(figure, a, b, one, other))
+        elif only := one or other:
+            found.append(Compared(only.cell, "not comparable", f"only run {'A' if one else 'B'} has it"))
     verdicts = iter(_judged([each for each in found if isinstance(each, _Pair)]))
     return [next(verdicts) if isinstance(each, _Pair) else each for each in found]
 
 
-def _pairs(a: Sequence[CellSummary], b: Sequence[CellSummary]) -> list[tuple[CellSummary | None, CellSummary | None]]:
-    """Each cell of A with that of B, by keys, else by label and multiple if unique, so that other differences
-    (workers, offered rate) can be reported; None if there is none."""
-    by_key = {cell.cell: cell for cell in b}
-    keys = {cell.cell for cell in a}
-    alike_a, alike_b = (_by_place(cell for cell in run if cell.cell not in keys & by_key.keys()) for run in (a, b))
-    pairs: list[tuple[CellSummary | None, CellSummary | None]] = []
-    for cell in a:
-        other = by_key.get(cell.cell)
-        if other is None and len(alike_a[_place(cell)]) == len(alike_b.get(_place(cell), [])) == 1:
-            (other,) = alike_b[_place(cell)]
-        pairs.append((cell, other))
-    taken = {other.cell for _, other in pairs if other is not None}
-    return [*pairs, *((None, cell) for cell in b if cell.cell not in taken)]
+def _pairs(a: StoredRun, b: StoredRun) -> list[tuple[CellSummary | None, CellSummary | None]]:
+    """Each cell of A with that of the same key of B, then the rest of B; None if there is none."""
+    first, second = ({cell.cell: cell for cell in run.summary.cells} for run in (a, b))
+    return [(first.get(key), second.get(key)) for key in dict.fromkeys([*first, *second])]
 
 
-def _by_place(cells: Iterable[CellSummary]) -> dict[object, list[CellSummary]]:
-    found: dict[object, list[CellSummary]] = {}
-    for cell in cells:
-        found.setdefault(_place(cell), []).append(cell)
-    return found
-
-
-def _place(cell: CellSummary) -> object:
-    before = None if cell.rescale is None else cell.rescale.tasks_before / cell.workers
-    return cell.label, cell.tasks_per_worker, before, cell.fault
-
-
-def _name(one: CellSummary, other: CellSummary) -> str:
-    return one.cell if one.cell == other.cell else f"{one.cell} / {other.cell}"
-
-
-def _looked_at(ruler: _Ruler, a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> Compared | _Pair:
-    name = _name(one, other)
-    first, second = (_values(ruler, run, cell) for run, cell in ((a, one), (b, other)))
+def _looked_at(figure: _Figure, a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> Compared | _Pair:
+    name = one.cell
+    first, second = (_values(figure, run, cell) for run, cell in ((a, one), (b, other)))
     broken = one.passed and not other.passed
     before, after = (statistics.median(values) if values else None for values in (first, second))
     bare = Compared(name, "not comparable", "", before, after, broken=broken)
     reasons = _reasons(a, b, one, other)
-    if not reasons and not (ruler.of_loads and one.mode == "sustain"):
+    if not reasons and not (figure.loads != "not" and one.mode == "sustain"):
         reasons = _of_loads(one)
     sides = (("A", first, _taken(a, one)), ("B", second, _taken(b, other)))
     unseen = [run for run, values, taken in sides if taken and not values]
-    if not reasons and ruler.unseen and unseen:
-        reasons = [f"{ruler.unseen} in run {' and '.join(unseen)}"]
+    if not reasons and figure.unseen and unseen:
+        reasons = [f"{figure.unseen} in run {' and '.join(unseen)}"]
     if reasons:
         return replace(bare, why="; ".join(reasons))
     if min([*first, *second], default=1.0) <= 0:
@@ -182,10 +187,24 @@ def _looked_at(ruler: _Ruler, a: StoredRun, b: StoredRun, one: CellSummary, othe
     ]
     ratio, interval = ratio_of_medians(second, first) if first and second else (None, None)
     if ratio is None or interval is None:
-        why = f"{' and '.join(few)}, {FEWEST_BLOCKS} are needed in each"
-        return replace(bare, verdict="too few trials to tell", why=why, ratio=ratio)
-    explained = _explained(_disturbances(a, b, one, other)) if ruler is RATE else {}
-    return _Pair(ruler, name, first, second, ratio, interval, explained)
+        why = f"{' and '.join(few)}, {FEWEST_BLOCKS} are needed in each{_ranges(first, second)}"
+        return replace(bare, verdict=TOO_FEW, why=why, ratio=ratio)
+    explained = _explained(_disturbances(a, b, one, other)) if figure.more == "faster" else {}
+    return _Pair(figure, name, first, second, ratio, interval, explained)
+
+
+def _ranges(a: Sequence[float], b: Sequence[float]) -> str:
+    """Whether the ranges of few trials lie apart; empty if a side has none."""
+    if not a or not b:
+        return ""
+    if max(b) < min(a) or max(a) < min(b):
+        return f"; the ranges lie apart: A {_span(a)}, B {_span(b)}"
+    return f"; the ranges overlap: A {_span(a)}, B {_span(b)}"
+
+
+def _span(values: Sequence[float]) -> str:
+    form = ",.0f" if max(values) >= 100 else ".1f"
+    return f"{min(values):{form}} to {max(values):{form}}"
 
 
 def _disturbances(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> list[Disturbance]:
@@ -194,7 +213,6 @@ def _disturbances(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSumma
 
 
 def _explained(found: Sequence[Disturbance]) -> dict[Verdict, str]:
-    """The verdicts that these disturbances can explain, with their text."""
     sides: dict[Verdict, list[str]] = {}
     for each in found:
         sides.setdefault("slower" if each.more_in_b else "faster", []).append(each.in_words)
@@ -205,18 +223,18 @@ def _taken(run: StoredRun, cell: CellSummary) -> list[TrialRecord]:
     return [trial for trial in run.trials if trial.cell == cell.cell and not trial.pilot and not trial.reasons]
 
 
-def _values(ruler: _Ruler, run: StoredRun, cell: CellSummary) -> list[float]:
+def _values(figure: _Figure, run: StoredRun, cell: CellSummary) -> list[float]:
     trials = quotable(trial for trial in run.trials if trial.cell == cell.cell)
-    return [value for trial in trials if (value := ruler.of_trial(trial)) is not None]
+    return [value for trial in trials if (value := figure.of_trial(trial)) is not None]
 
 
 def _of_loads(cell: CellSummary) -> list[str]:
     if cell.mode == "faults":
-        return ["where something was broken, compare what became of it: the table of `sinkbench report`"]
+        return ["of runs with faults compare the tables of `sinkbench show`"]
     if cell.mode == "sustain":
-        return ["under a constant load what is stored is what was offered; compare its lag and its latency"]
+        return ["under a constant load the rate is the offered one; compare CPU time and latency"]
     if cell.mode == "capacity":
-        return ["a capacity is the outcome of one search, which its trials confirm without telling how it scatters"]
+        return ["a capacity is the outcome of one search, without a range"]
     return []
 
 
@@ -224,18 +242,12 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
     stacks = [str(run.summary.environment.get("stack")) for run in (a, b)]
     sides = {
         "stack": stacks,
-        "workers": [f"{one.workers}", f"{other.workers}"],
         "mode": [one.mode, other.mode],
-        "offered records/s": [f"{cell.offered_records_per_second or 0:g}" for cell in (one, other)],
-        "backlog": [f"{cell.backlog_records or 0}" for cell in (one, other)],
         "pipeline": [one.pipeline, other.pipeline],
         "form": [one.form, other.form],
         "acks": [f"{cell.acks}" for cell in (one, other)],
         "probes": [_probes(run.plan, cell) for run, cell in ((a, one), (b, other))],
     }
-    if one.mode == other.mode == "capacity":
-        # A result of the search.
-        del sides["offered records/s"]
     found = [f"{what} {first} against {second}" for what, (first, second) in sides.items() if first != second]
     found += [f"{each.what} {each.a} against {each.b}" for each in record_differences(a, b)]
     found += [f"durability {each.what} {each.a} against {each.b}" for each in durability_differences(a, b, one, other)]
@@ -267,7 +279,7 @@ def _judged(pairs: Sequence[_Pair]) -> list[Compared]:
 
 def _verdict(pair: _Pair, alone: float, corrected: float, cells: int, level: float) -> Compared:
     apart = not pair.interval.low <= 1 <= pair.interval.high
-    verdict = pair.ruler.more if pair.ratio > 1 else pair.ruler.less
+    verdict = pair.figure.more if pair.ratio > 1 else pair.figure.less
     medians = statistics.median(pair.a), statistics.median(pair.b)
     bare = Compared(pair.name, verdict, "", *medians, pair.ratio, pair.interval)
     if apart and corrected <= ALPHA:
@@ -277,16 +289,67 @@ def _verdict(pair: _Pair, alone: float, corrected: float, cells: int, level: flo
     smallest = smallest_difference(pair.b, pair.a, pair.interval, level)
     if smallest is None:
         trials = f"{len(pair.a)} and {len(pair.b)} valid trials are too few"
-        return replace(bare, verdict="too few trials to tell", why=f"{trials} to test {cells} cells at once")
+        return replace(bare, verdict=TOO_FEW, why=f"{trials} to test {cells} cells at once")
     why = ""
-    if apart and alone <= ALPHA:
-        why = f"its interval alone leaves out 1, but with {cells} cells compared that may be chance (p {alone:.2g},"
-        why += f" corrected {corrected:.2g})"
-    elif apart:
-        why = f"its interval leaves out 1, but the test of the trials' ranks does not bear it out (p {alone:.2g})"
-    elif corrected <= ALPHA:
-        why = f"the trials' ranks differ (p {corrected:.2g}), but the interval of the medians' ratio holds 1"
+    if apart or corrected <= ALPHA:
+        why = f"interval and test of {cells} cells at once do not agree (p {alone:.2g}, corrected {corrected:.2g})"
     why = "; ".join(
         filter(None, [why, *(f"{words}, which may hide a difference" for words in pair.disturbed.values())])
     )
     return replace(bare, verdict="no difference found", why=why, smallest_percent=100 * smallest)
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """One kind of disturbance in a cell's trials in runs A and B: foreign load, or stalls."""
+
+    what: str
+    sentence: str
+    a: str
+    b: str
+    more_in_b: bool
+
+    @property
+    def in_words(self) -> str:
+        """As `what is no part of the stack took 0.0 cores in run A, 0.5 cores in run B`."""
+        return f"{self.sentence} {self.a} in run A, {self.b} in run B"
+
+
+@dataclass(frozen=True)
+class _Kind:
+    what: str
+    sentence: str
+    of_trial: Callable[[TrialRecord], float | None]
+    much: float
+    shown: Callable[[float], str]
+
+
+def disturbances(a: Sequence[TrialRecord], b: Sequence[TrialRecord], cores: float | None) -> list[Disturbance]:
+    """Large differences in disturbance between a cell's valid trials in two runs; `cores` is the machine's number,
+    without which foreign load is not compared."""
+    kinds = [_Kind("no new record seen, of a drain", "no new record was seen for", _stalled, MUCH_STALLED, percent)]
+    if cores is not None:
+        much = MUCH_FOREIGN * cores
+        kinds = [
+            _Kind("foreign load", "what is no part of the stack took", lambda trial: trial.foreign_cores, much, _cores),
+            _Kind("stolen from it", "a hypervisor took", lambda trial: trial.stolen_cores, much, _cores),
+            *kinds,
+        ]
+    found = []
+    for kind in kinds:
+        before, after = (median_known(map(kind.of_trial, trials)) for trials in (a, b))
+        if before is not None and after is not None and abs(after - before) > kind.much:
+            shown = (kind.shown(before), kind.shown(after))
+            found.append(Disturbance(kind.what, kind.sentence, *shown, more_in_b=after > before))
+    return found
+
+
+def _stalled(trial: TrialRecord) -> float | None:
+    """The share of a drain that was in stalls; None if stalls were not searched for."""
+    if trial.stalled_seconds is None or not trial.window_seconds:
+        return None
+    return trial.stalled_seconds / trial.window_seconds
+
+
+def _cores(cores: float) -> str:
+    return f"{cores:.1f} cores"

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sinkbench.errors import ResultsError
-from sinkbench.runs.compare import Compared, Comparison
+from sinkbench.runs.compare import CPU, TOO_FEW, Compared, Comparison
 
 
 @dataclass(frozen=True)
 class Gate:
-    """Why B fails; which cells are `inconclusive`, since a disturbance can explain them; and `remarks` on the rest."""
+    """Why B fails; which cells are `inconclusive`, for too few trials or a disturbance; and `remarks` on the rest."""
 
     failures: list[str]
     remarks: list[str]
@@ -33,13 +33,16 @@ def gate(comparison: Comparison, slower: float | None, more_cpu: float | None = 
     """Whether run B passes if no cell may be N percent slower, or use N percent more CPU time, than in run A; None: no
     limit.
 
-    It fails if a cell significantly exceeds N, passed in A but not in B, or if nothing could be compared. It is
-    inconclusive if a disturbance can explain a slower cell. Remarks list cells whose trials could not have shown such a
-    difference, and those not compared.
+    It fails if a cell significantly exceeds N, passed in A but not in B, or if no cell is comparable. It is
+    inconclusive if all have too few trials, or a disturbance can explain a slower cell. Remarks list cells whose trials
+    could not have shown such a difference, and those not compared.
     """
     broken = [cell.name for cell in comparison.cells if cell.broken]
     whole = Gate(_lines({"passed in run A and not in run B": broken}), [])
-    for cells, word, percent in ((comparison.cells, "slower", slower), (comparison.costs, "more CPU", more_cpu)):
+    for cells, word, percent in (
+        (comparison.cells, "slower", slower),
+        (comparison.by.get(CPU, []), "more CPU", more_cpu),
+    ):
         if percent is not None:
             found = _gate(cells, word, percent)
             whole = Gate(
@@ -61,7 +64,8 @@ def _gate(cells: Sequence[Compared], word: str, percent: float) -> Gate:
         for cell in cells
         if cell.verdict == "cannot tell" and cell.ratio is not None and 1 - cell.ratio > percent / 100
     ]
-    told = [cell for cell in cells if cell.verdict not in ("cannot tell", "too few trials to tell", "not comparable")]
+    told = [cell for cell in cells if cell.verdict not in ("cannot tell", TOO_FEW, "not comparable")]
+    few = [cell.name for cell in cells if cell.verdict == TOO_FEW]
     unseen = [
         f"{cell.name} ({cell.smallest_percent:.1f} %)"
         for cell in told
@@ -73,12 +77,13 @@ def _gate(cells: Sequence[Compared], word: str, percent: float) -> Gate:
     ]
     disturbed = f"cannot tell: {word} by more than {percent:g} %, which a disturbance can explain; run it again"
     failures = _lines({f"{word} by more than {percent:g} %": worse})
-    if not told and not excused:
-        by = "rate" if word == "slower" else "CPU time"
-        failures.append(f"nothing was compared by {by}: no cell is comparable with enough trials")
+    by = "rate" if word == "slower" else "CPU time"
+    if not told and not excused and not few:
+        failures.append(f"nothing was compared by {by}: no cell is comparable")
     may_be_worse = f"{word} by {percent:g} % may go unseen; the smallest difference that shows"
     remarks = _lines({may_be_worse: unseen, "not compared, the table says why": inconclusive if told else []})
-    return Gate(failures, remarks, _lines({disturbed: excused}))
+    too_few = f"too few trials to compare by {by}; race with --trials 5 or more"
+    return Gate(failures, remarks, _lines({disturbed: excused, too_few: [] if told else few}))
 
 
 def _lines(cells: Mapping[str, Sequence[str]]) -> list[str]:

@@ -36,7 +36,7 @@ from ruamel.yaml import YAML
 from loadgen.reading import parse_json, printable, read_bytes
 from sinkbench.errors import UserError
 from sinkbench.plan.plan import Plan
-from sinkbench.results import RunSummary, TrialRecord
+from sinkbench.results import RunSummary, TrialRecord, settled
 from sinkbench.secrets import redacted, redacted_values
 from sinkbench.yamlfile import to_yaml
 
@@ -165,7 +165,7 @@ def read_trials(path: Path) -> list[TrialRecord]:
         else:
             continue
         raise UserError(f"{path}:{number}: is not a trial ({reason}); restore or remove the line")
-    return trials
+    return settled(trials)
 
 
 def read_summary(path: Path) -> RunSummary:

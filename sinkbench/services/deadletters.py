@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.services.failures import maps_exceptions
+from sinkbench.services.kafka import SILENT, Record, send
 
-AT_ONCE = 1_000
-POLL_SECONDS = 0.5
-SILENT_SECONDS = 30.0
-TIMEOUT_SECONDS = 10.0
-FLUSH_SECONDS = 60.0
-
-
-Header = tuple[str, bytes | None]
+AT_ONCE, POLL_SECONDS = 1_000, 0.5
+SILENT_SECONDS, TIMEOUT_SECONDS, FLUSH_SECONDS = 30.0, 10.0, 60.0
 
 
 class QueueRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
-    headers: tuple[Header, ...]
-
-
-class Original(NamedTuple):
-    topic: str
-    partition: int
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[Header]
+    headers: tuple[tuple[str, bytes | None], ...]
 
 
 @maps_exceptions(KafkaException)
@@ -47,13 +34,8 @@ class DeadLetterQueue:
         """
         self.topic = topic
         self._settings = {**settings, "bootstrap.servers": bootstrap}
-        own = {
-            "group.id": f"sinkbench-dlq-{topic}",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "error_cb": lambda error: None,
-        }
-        self._consumer = Consumer({**self._settings, **own})
+        own = {"group.id": f"sinkbench-dlq-{topic}", "enable.auto.commit": False, "enable.partition.eof": True}
+        self._consumer = Consumer({**self._settings, **own}, logger=SILENT)
         try:
             self._spans = self._look(since)
         except Exception:
@@ -113,44 +95,20 @@ class DeadLetterQueue:
                 if error is not None or message.offset() >= missing[number] - 1:
                     del missing[number]
 
-    def play_back(self, originals: Sequence[Original], tell: Callable[[int], None] = lambda sent: None) -> None:
+    def play_back(self, originals: Sequence[Record], tell: Callable[[int], None] = lambda sent: None) -> None:
         """Sends records to their original partitions; `tell` gets the number sent.
 
         All are acknowledged before they are recorded as played back: an interrupted play-back may send some twice, but
-        loses none. Raises StackError if a topic is gone, before sending, and ServiceError if a topic rejects records.
+        loses none. Raises StackError if a topic is gone, before sending, and if a topic rejects records.
         """
         there = self._consumer.list_topics(timeout=TIMEOUT_SECONDS).topics
         if gone := sorted({original.topic for original in originals} - set(there)):
             raise StackError(f"nothing was played back: there is no topic {', '.join(gone)} any more")
-        producer = Producer({**self._settings, "enable.idempotence": True, "error_cb": lambda error: None})
-        failed: list[str] = []
-
-        def acknowledged(error: Any, message: Any) -> None:
-            if error is not None:
-                failed.append(f"{message.topic()}: {error.str()}")
-
-        for sent, original in enumerate(originals, 1):
-            _produce(producer, original, acknowledged)
-            if failed:
-                break
-            tell(sent)
-        unsent = producer.flush(FLUSH_SECONDS)
-        if failed or unsent:
-            why = failed[0] if failed else f"{unsent} were not acknowledged in {FLUSH_SECONDS:g} s"
-            raise ServiceError(
-                f"not all was played back ({why}); the next play-back begins again with the same records"
-            )
+        try:
+            send(self._settings, originals, FLUSH_SECONDS, tell)
+        except StackError as error:
+            raise StackError(
+                f"not all was played back; the next play-back begins with the same records: {error}"
+            ) from None
         ends = [TopicPartition(self.topic, number, end) for number, (_, end, _) in self._spans.items()]
         self._consumer.commit(offsets=ends, asynchronous=False)
-
-
-def _produce(producer: Any, original: Original, acknowledged: Callable[[Any, Any], None]) -> None:
-    topic, partition, key, value, headers = original
-    while True:
-        try:
-            producer.produce(topic, value, key, partition, on_delivery=acknowledged, headers=list(headers))
-        except BufferError:
-            producer.poll(POLL_SECONDS)
-        else:
-            producer.poll(0)
-            return

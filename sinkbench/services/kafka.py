@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.services.failures import map_exceptions, maps_exceptions
 
-TIMEOUT_SECONDS = 10.0
+TIMEOUT_SECONDS, POLL_SECONDS = 10.0, 0.5
 # librdkafka's errors of connections that it retries: after these, retries are useless.
 FINAL = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._ALL_BROKERS_DOWN)
 LOOK_SECONDS = 2.0
@@ -47,6 +47,16 @@ class PartitionCopies(NamedTuple):
     leader: int
     copies: tuple[int, ...]
     in_sync: tuple[int, ...]
+
+
+class Record(NamedTuple):
+    """A record to write; to a partition that Kafka chooses if it is below 0."""
+
+    topic: str
+    value: bytes | None
+    key: bytes | None = None
+    partition: int = -1
+    headers: Sequence[tuple[str, bytes | None]] = ()
 
 
 def kafka_errors() -> AbstractContextManager[None]:
@@ -230,8 +240,14 @@ class Kafka:
         return len(described.members)
 
     def _described(self, group: str) -> Any:
+        """The group; None if it does not exist or is not visible."""
         answer = self._admin.describe_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
-        return _unless_absent(answer[group])
+        try:
+            return answer[group].result()
+        except KafkaException as error:
+            if error.args[0].name() in ("GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED"):
+                return None
+            raise
 
     def create_topic(
         self, topic: str, partitions: int, replication: int = 1, config: Mapping[str, str] | None = None
@@ -243,22 +259,9 @@ class Kafka:
 
     def produce(self, topic: str, values: Iterable[bytes]) -> int:
         """Writes values without keys. Returns their number once all are acknowledged, else raises StackError."""
-        producer = Producer({**self._settings, "enable.idempotence": True}, logger=SILENT)
-        failed: list[str] = []
-
-        def acknowledged(error: Any, _: Message) -> None:
-            if error is not None:
-                failed.append(error.str())
-
-        count = 0
-        for value in values:
-            producer.produce(topic, value, on_delivery=acknowledged)
-            count += 1
-        if left := producer.flush(TIMEOUT_SECONDS):
-            raise StackError(f"Kafka did not take {left} of {count} records for {topic} in {TIMEOUT_SECONDS:.0f} s")
-        if failed:
-            raise StackError(f"Kafka did not take {len(failed)} of {count} records for {topic}: {failed[0]}")
-        return count
+        records = [Record(topic, value) for value in values]
+        send(self._settings, records, TIMEOUT_SECONDS)
+        return len(records)
 
     def delete_topic(self, topic: str) -> None:
         futures = self._admin.delete_topics([topic], operation_timeout=TIMEOUT_SECONDS)
@@ -268,6 +271,35 @@ class Kafka:
         """Deletes a consumer group's offsets if it exists."""
         futures = self._admin.delete_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
         _finish(futures, "delete", "GROUP_ID_NOT_FOUND")
+
+
+def send(
+    settings: Mapping[str, Any], records: Sequence[Record], seconds: float, tell: Callable[[int], None] = lambda n: None
+) -> None:
+    """Writes records; `tell` gets the number sent. Raises StackError unless all are acknowledged within `seconds` of
+    the last one.
+    """
+    failed: list[str] = []
+
+    def acknowledged(error: Any, message: Message) -> None:
+        if error is not None:
+            failed.append(f"{message.topic()}: {error.str()}")
+
+    producer = Producer({**settings, "enable.idempotence": True}, logger=SILENT)
+    for sent, each in enumerate(records, 1):
+        more: dict[str, Any] = {"on_delivery": acknowledged, "headers": list(each.headers)}
+        while not failed:
+            try:
+                producer.produce(each.topic, each.value, each.key, each.partition, **more)
+                break
+            except BufferError:
+                producer.poll(POLL_SECONDS)
+        producer.poll(0)
+        tell(sent)
+    left = producer.flush(seconds)
+    if failed or left:
+        why = failed[0] if failed else f"{left} were not acknowledged in {seconds:g} s"
+        raise StackError(f"Kafka did not take all of {len(records)} records: {why}")
 
 
 class _Reader:
@@ -290,16 +322,6 @@ class _Reader:
             return 0
         found = self._consumer.committed(self._partitions, timeout=timeout_seconds)
         return sum(each.offset for each in found if each.error is None and each.offset > 0)
-
-
-def _unless_absent(future: Any) -> Any:
-    """The result of a request about a group; None if the group does not exist or is not visible."""
-    try:
-        return future.result()
-    except KafkaException as error:
-        if error.args[0].name() in ("GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED"):
-            return None
-        raise
 
 
 def _finish(futures: Mapping[str, Any], what: str, harmless: str) -> None:

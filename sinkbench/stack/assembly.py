@@ -1,22 +1,117 @@
-"""Assembles a whole stack from its service specs: addresses, checks, variables and dependencies."""
+"""Kafka, Connect and loadgen as services (each sink declares its own), and what the specs of all services come to:
+addresses, checks, variables and dependencies of a whole stack.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
-from sinkbench.errors import ServiceError
+from pydantic import ValidationError
+
+from loadgen.summary import LoadState
+from sinkbench.errors import ServiceError, StackError
 from sinkbench.services.failures import in_one_line
-from sinkbench.services.kafka_release import kafka_refusal, kafka_release
+from sinkbench.services.kafka import Kafka
+from sinkbench.services.versions import KAFKA as SUPPORTED
+from sinkbench.services.versions import kafka_release
 from sinkbench.stack.endpoint import Endpoint, Endpoints
-from sinkbench.stack.pipeline import CONNECT, KAFKA, LOADGEN, NODE, PLUGINS
 from sinkbench.stack.protocol import ProxyTarget
+from sinkbench.stack.readiness import Check, get, said
 from sinkbench.stack.registry import sink_service, sink_services
 from sinkbench.stack.spec import NOWHERE, Place, ServiceSpec
 from sinkbench.topology import Node
 
-Check = Callable[[], str | None]
-"""Returns None when ready, else what is missing."""
+NODE, PLUGINS = "node", "plugins"
+"""Options of an endpoint: a broker's number in its cluster; the classes that a worker must have found."""
+
+
+def _kafka_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
+    settings = {name: value for name, value in endpoint.options.items() if name != NODE}
+    number = endpoint.options.get(NODE)
+    try:
+        kafka = Kafka(endpoint.address, settings)
+        problem = kafka.problem(timeout_seconds)
+        if problem is not None or number is None or int(number) in kafka.brokers(timeout_seconds):
+            return problem
+    except ServiceError as error:
+        return str(error)
+    return f"broker {number} is none of its cluster's yet"
+
+
+def _kafka_shared(place: Place) -> Mapping[str, str]:
+    voters = enumerate(place.hosts("kafka_controller_port"), start=1)
+    return {
+        "KAFKA_BOOTSTRAP": ",".join(place.hosts("kafka_port")),
+        "KAFKA_VOTERS": ",".join(f"{number}@{where}" for number, where in voters),
+        "KAFKA_REPLICATION": str(place.layout.kafka.replication),
+        "KAFKA_MIN_INSYNC_REPLICAS": str(place.layout.kafka.min_insync_replicas),
+        "CONNECT_REPLICATION": str(place.layout.kafka.replication),
+    }
+
+
+def _kafka_own(place: Place, node: Node) -> Mapping[str, str]:
+    host, _ = place.address(node, "kafka_controller_port")
+    return {"KAFKA_NODE": str(node.number), "KAFKA_CONTROLLER_HOST": host}
+
+
+def _connect_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
+    # A worker answers this only after it has joined its group and read its configurations.
+    listed = get(endpoint, "connectors", timeout_seconds)
+    found = listed if isinstance(listed, str) else get(endpoint, "connector-plugins", timeout_seconds)
+    if isinstance(found, str):
+        return found
+    try:
+        there = {plugin["class"] for plugin in found.json()}
+    except (ValueError, KeyError, TypeError):
+        return f"it is no Kafka Connect: {said(found, 100)}"
+    if absent := set(filter(None, endpoint.options.get(PLUGINS, "").split(","))) - there:
+        raise StackError(
+            f"{endpoint.address}: this worker has no plugin {', '.join(sorted(absent))}; see its log, and its"
+            " plugin.path"
+        )
+    return None
+
+
+def _loadgen_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
+    # /health would not do, since it requires no password.
+    found: Any = get(endpoint, "load", timeout_seconds)
+    if isinstance(found, str):
+        return found
+    try:
+        LoadState.model_validate_json(found.content)
+    except ValidationError:
+        return f"it is no load generator of this version: {said(found, 100)}"
+    return None
+
+
+def _all_brokers(place: Place, node: Node) -> frozenset[str]:
+    # A worker creates topics with replicas on every broker.
+    return frozenset(each.name for each in place.layout.of("kafka"))
+
+
+KAFKA = ServiceSpec(
+    name="kafka",
+    title="Kafka",
+    ready=_kafka_ready,
+    ports=("kafka_port", "kafka_controller_port"),
+    in_java=True,
+    script="kafka/run",
+    shared=_kafka_shared,
+    own=_kafka_own,
+)
+CONNECT = ServiceSpec(
+    name="connect",
+    title="Connect",
+    ready=_connect_ready,
+    ports=("connect_port", "connect_metrics_port"),
+    in_java=True,
+    script="connect/run",
+    stop_seconds=20,
+    needs=_all_brokers,
+)
+LOADGEN = ServiceSpec(name="loadgen", title="loadgen", ready=_loadgen_ready)
 TIMEOUT_SECONDS, RELEASE_SECONDS = 2.0, 10.0
 
 
@@ -35,7 +130,7 @@ def endpoints_of(place: Place) -> Endpoints:
         kafka=",".join(f"{host}:{port}" for host, port in reachable),
         brokers={name: f"{host}:{port}" for name, (host, port) in brokers.items()} if len(brokers) > 1 else {},
         replication=layout.kafka.replication,
-        connect={name: f"{place.scheme}://{host}:{port}" for name, (host, port) in place.workers.items()},
+        connect={name: place.url(where) for name, where in place.workers.items()},
         worker_ids={f"{host}:{port}": name for name, (host, port) in place.workers.items()},
         sinks={spec.name: spec.endpoint(place) for spec in specs().values() if spec.endpoint is not None},
         kafka_settings={} if security is None else security.kafka_settings,
@@ -44,10 +139,14 @@ def endpoints_of(place: Place) -> Endpoints:
     )
 
 
-def reached(
-    endpoints: Endpoints, plugins: frozenset[str] = frozenset(), *, loadgens: bool = False
-) -> dict[str, tuple[ServiceSpec, Endpoint]]:
-    """Returns service and endpoint of each reachable node, in starting order; `plugins` is for the workers' check."""
+def checks(
+    endpoints: Endpoints,
+    plugins: frozenset[str] = frozenset(),
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    *,
+    loadgens: bool = False,
+) -> dict[str, Check]:
+    """Returns a readiness check for each reachable node, in starting order; `plugins` is for the workers' check."""
     settings = endpoints.kafka_settings
     found: dict[str, tuple[ServiceSpec, Endpoint]] = {
         name: (KAFKA, Endpoint(address, options={**settings, NODE: str(number)}))
@@ -60,20 +159,9 @@ def reached(
         found[name] = CONNECT, Endpoint(url, access=endpoints.connect_access, options=wanted)
     for name, url in endpoints.loadgens.items() if loadgens else ():
         found[name] = LOADGEN, Endpoint(url, access=endpoints.loadgen_access)
-    return found
-
-
-def checks(
-    endpoints: Endpoints,
-    plugins: frozenset[str] = frozenset(),
-    timeout_seconds: float = TIMEOUT_SECONDS,
-    *,
-    loadgens: bool = False,
-) -> dict[str, Check]:
-    """Returns a readiness check for each node of `reached`."""
     return {
         name: partial(spec.ready, endpoint, endpoints.shared, timeout_seconds)
-        for name, (spec, endpoint) in reached(endpoints, plugins, loadgens=loadgens).items()
+        for name, (spec, endpoint) in found.items()
     }
 
 
@@ -81,7 +169,8 @@ def unsupported(endpoints: Endpoints, name: str, timeout_seconds: float = RELEAS
     """Returns in one line why this service cannot be used, with its version; None if it can or is unknown."""
     try:
         if name == KAFKA.name:
-            return kafka_refusal(kafka_release(endpoints.kafka, endpoints.kafka_settings, timeout_seconds))
+            release = kafka_release(endpoints.kafka, endpoints.kafka_settings, timeout_seconds)
+            return SUPPORTED.refusal(KAFKA.title, release)
         return sink_service(name).refusal(endpoints.sinks[name]) if name in endpoints.sinks else None
     except ServiceError as error:
         return in_one_line(error)

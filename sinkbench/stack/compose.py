@@ -2,54 +2,101 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import shutil
 import socket
-import time
+import subprocess
 from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import psutil
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.stack.assembly import checks
-from sinkbench.stack.composecli import READY_SECONDS, ComposeCli, end_of_build, last_line
-from sinkbench.stack.composeendpoints import Reach
-from sinkbench.stack.composefaults import ContainerFaults
+from sinkbench.stack.assembly import checks, proxy_targets
 from sinkbench.stack.composemeter import ContainerMeter
-from sinkbench.stack.containers import (
-    DOWN,
-    SERVICES,
-    absent,
-    by_service,
-    check_nodes,
-    check_security,
-    names_of,
-    state_of,
-)
+from sinkbench.stack.containers import DOWN, PORTS, Reach, check_security, names_of, other_nodes, states_of
 from sinkbench.stack.containersecurity import INSIDE
 from sinkbench.stack.endpoint import Endpoints
 from sinkbench.stack.engine import SECURITY_LABEL, Container, DockerEngine, allowance_of
-from sinkbench.stack.hostlimits import check_host, engine_is_here
-from sinkbench.stack.nodes import check_memory
-from sinkbench.stack.protocol import Facts, Say, ServiceState, Stack, Usage
+from sinkbench.stack.protocol import Facts, Faults, Say, ServiceState, Stack, Usage
+from sinkbench.stack.proxyserver import Proxies
+from sinkbench.stack.readiness import LOG_LINES, await_ready
 from sinkbench.stack.security import OF_CONTAINERS, Security, kept_security
-from sinkbench.topology import Topology, service_of
+from sinkbench.stack.tools import run
+from sinkbench.topology import Topology, check_memory, service_of
 
-LOG_LINES = 15
-POLL_SECONDS = 0.25
+READY_SECONDS = 240
+BASE, PUBLISHED, SECURE = (f"docker-compose.{name}yml" for name in ("", "published.", "secure."))
+# The files that compose adds to the project's file if no files are named.
+OVERRIDES = [f"{stem}.override.{end}" for stem in ("compose", "docker-compose") for end in ("yml", "yaml")]
 OTHER_NODES = (
     "set SINKBENCH_TOPOLOGY to a topology with these nodes, or COMPOSE_FILE to files with those of the topology"
     " (docs/topologies.md)"
 )
 
 
+class ComposeCli:
+    """The command `docker compose`, run in the checkout with the settings in force."""
+
+    def __init__(self, settings: Settings, checkout: Path) -> None:
+        """Raises StackError if there is no such command."""
+        self._settings, self._checkout = settings, checkout
+        if shutil.which("docker") is None or run(["docker", "compose", "version"]).returncode != 0:
+            raise StackError("there is no command `docker compose`; run scripts/docker-bootstrap, which installs it")
+
+    def run(self, *arguments: str, check: str = "", lines: int = 1) -> subprocess.CompletedProcess[str]:
+        """Raises StackError with the text `check` and the last `lines` of the output if the command fails."""
+        named = [part for file in self._files() for part in ("--file", file)]
+        command = ["docker", "compose", *named, "--progress", "plain", *arguments]
+        done = run(command, self._environment(), self._checkout)
+        if check and done.returncode != 0:
+            said = (done.stdout + done.stderr).strip().splitlines()
+            raise StackError(f"{check}: " + ("\n".join(said[-lines:]).strip() or "no message"))
+        return done
+
+    def config(self) -> dict[str, Any]:
+        """Returns the resolved project: name, services, volumes. Raises StackError if compose rejects its files."""
+        found: dict[str, Any] = json.loads(
+            self.run("config", "--format", "json", check=str(self._checkout / BASE)).stdout
+        )
+        return found
+
+    def _files(self) -> list[str]:
+        """None if COMPOSE_FILE names them. Security is last: the user's override cannot remove it."""
+        environment = self._checkout / ".env"
+        lines = environment.read_text(encoding="utf-8") if environment.exists() else ""
+        if os.environ.get("COMPOSE_FILE") or re.search(r"^COMPOSE_FILE=.", lines, re.MULTILINE):
+            return []
+        published = [PUBLISHED] if self._settings.layout.name == "published" else []
+        secure = [SECURE] if self._settings.security == "on" else []
+        own = [name for name in OVERRIDES if (self._checkout / name).exists()]
+        return [BASE, *published, *own[:1], *secure] if published or secure else []
+
+    def _environment(self) -> dict[str, str]:
+        settings = self._settings
+        ours = {"home", "dist", "user", "stack", "plan", "thresholds", "topology"}
+        given = {
+            f"SINKBENCH_{name.upper()}": str(value + settings.port_offset if name.endswith("_port") else value)
+            for name, value in settings.model_dump(exclude=ours).items()
+        }
+        nodes = {
+            f"{node.name.upper().replace('-', '_')}_PORT": str(settings.port(f"{node.service}_port", node.number))
+            for node in settings.layout.nodes
+            if node.service != "connect" and node.number > 1
+        }
+        return {**os.environ, **given, **nodes}
+
+
 class ComposeStack(Stack):
     name = "compose"
 
     def __init__(self, settings: Settings, checkout: Path = CHECKOUT) -> None:
-        """Raises StackError if there is no engine, it may not be used, or it or compose is too old."""
+        """Raises StackError if there is no engine or no compose, or they may not be used."""
         self.settings = settings
         self.checkout = checkout
         self.engine = DockerEngine("")
@@ -58,13 +105,9 @@ class ComposeStack(Stack):
         self._cli = None if project is not None else ComposeCli(settings, checkout)
         self._config: dict[str, Any] = {} if self._cli is None else self._cli.config()
         self.engine.project = project or self._config["name"]
-        self.own_container = "controller" if self.inside else None
+        self.own_container = None if self._cli is not None else "controller"
         self._meter = ContainerMeter(self.engine)
         self._secrets: tuple[str, Security] | None = None
-
-    @property
-    def inside(self) -> bool:
-        return self._cli is None
 
     def named(self) -> dict[str, Container]:
         return names_of(self.engine.containers())
@@ -84,9 +127,9 @@ class ComposeStack(Stack):
         """While services start, only those in `waits_for` and running ones are waited for."""
         found = self.engine.containers()
         named = names_of(found)
-        down = {name for name, each in named.items() if each.state != "running" or each.isolated}
+        down = {name for name, each in named.items() if not each.reachable}
         gone = frozenset() if waits_for is None else frozenset(down - set(waits_for))
-        return Reach(named, self.inside, self.settings.layout, self._security_of(found), gone)
+        return Reach(named, self._cli is None, self.settings.layout, self._security_of(found), gone)
 
     def _security_of(self, found: Sequence[Container]) -> Security | None:
         if self.settings.security == "on":
@@ -98,10 +141,9 @@ class ComposeStack(Stack):
         if source is None:
             raise StackError(f"the container of the service security is gone, which has the passwords; {DOWN}")
         if self._secrets is None or self._secrets[0] != source.id:
-            folder = INSIDE if self.inside else self._copied(source)
-            security = kept_security(folder, OF_CONTAINERS)
+            security = kept_security(INSIDE if self._cli is None else self._copied(source), OF_CONTAINERS)
             if security is None:
-                raise StackError(f"{folder}: has no passwords; see `docker logs {source.name}`")
+                raise StackError(f"{source.name} has made no passwords; `docker logs {source.name}` says why")
             self._secrets = source.id, security
         return self._secrets[1]
 
@@ -113,9 +155,7 @@ class ComposeStack(Stack):
                 (folder / name).touch(0o600)
                 (folder / name).write_bytes(content)
         except OSError as error:
-            raise StackError(
-                f"{error.filename}: {error.strerror}; set SINKBENCH_HOME to a folder you can write"
-            ) from None
+            raise StackError(f"{error.filename}: {error.strerror}; set SINKBENCH_HOME to another folder") from None
         return folder
 
     @property
@@ -126,49 +166,34 @@ class ComposeStack(Stack):
     def layout(self) -> Topology | None:
         # `docker compose` may have started other nodes, or more workers.
         asked = self.settings.layout
-        try:
-            check_nodes(self.named(), asked, "", "")
-        except StackError:
-            return None
-        return asked.with_sizes(self.workers, asked.heaps())
+        return None if other_nodes(self.named(), asked) else asked.with_sizes(self.workers, asked.heaps())
 
     @property
     def lock_file(self) -> Path:
         # The controller's container can write to no other folder of this machine.
         return self.checkout / "results" / ".race.lock"
 
-    @property
-    def faults(self) -> ContainerFaults:
-        return ContainerFaults(self)
-
     def start_id(self) -> str | None:
-        found = self.named()
-        if not any(each.state == "running" for each in found.values()):
-            return None
+        found = list(self.named().values())
         # A service that died is restarted in the same container.
-        return next(iter(found.values())).id
+        return found[0].id if any(each.state == "running" for each in found) else None
 
     def services(self) -> list[ServiceState]:
-        found = self.named()
-        return [
-            *(state_of(name, container) for name, container in found.items()),
-            *(ServiceState(name, "stopped", None, "no container") for name in absent(found, self.settings.layout)),
-        ]
+        return states_of(self.named(), self.settings.layout)
 
     def usage(self) -> Usage:
         return self._meter.read(self.named())
 
     def facts(self) -> Facts:
         found = self.named()
-        given = {name: float(getattr(self.settings, f"{name}_cpus")) for name in SERVICES}
-        allowances = {name: allowance_of(self.engine.inspect(each)["HostConfig"]) for name, each in found.items()}
-        running = {name: each for name, each in found.items() if each.state == "running"}
+        given = {name: float(getattr(self.settings, f"{name}_cpus")) for name in PORTS}
+        first = {service_of(name): each for name, each in reversed(found.items())}
         # Inside, "/" is an overlay, but this file is mounted from the engine's data folder.
-        data = Path("/etc/hostname") if self.inside else Path(self.engine.data_root())
+        data = Path("/etc/hostname") if self._cli is None else Path(self.engine.data_root())
         return Facts(
             cpu_limits={name: cores for name, cores in given.items() if cores > 0},
-            allowances=by_service(allowances),
-            command_lines={name: self.engine.command_line(each) for name, each in running.items()},
+            allowances={name: allowance_of(self.engine.inspect(each)["HostConfig"]) for name, each in first.items()},
+            command_lines={n: self.engine.command_line(each) for n, each in found.items() if each.state == "running"},
             # The engine may run in a virtual machine, whose folders are not visible here.
             data_path=data if data.exists() else None,
         )
@@ -179,110 +204,131 @@ class ComposeStack(Stack):
     # --- starting and stopping -------------------------------------------------------------------------------------
 
     def up(self, say: Say) -> None:
-        self.faults.undo()
-        if self._cli is None:
-            self._start_again(say)
-            return
+        self._undo()
         found = self.named()
-        self._check(found)
-        for name, each in found.items():
-            if each.health == "unhealthy":
-                say(f"restarting {name}, which is unhealthy")
-                self.engine.act("stop", each)
-        if not found:
-            say("building images")
-            built = self._cli.run("build")
-            if built.returncode != 0:
-                raise StackError("an image could not be built:\n" + end_of_build(built.stdout + built.stderr))
-        say("starting containers")
-        there = Counter(each.service for each in found.values())
-        scale = {"connect": there["connect"] or self.settings.workers, "loadgen": there["loadgen"] or 1}
-        try:
-            self._start_all(self._cli, [f"{service}={number}" for service, number in scale.items()])
-        except StackError:
+        if self._cli is None:
+            ended = [name for name, each in found.items() if not each.reachable or each.health == "unhealthy"]
+            for name in ended:
+                say(f"starting {name} again")
+                self._act("stop", name)
+                self._act("start", name)
+            self.wait_until_ready(ended)
+        else:
+            self._check(found)
+            for name, each in found.items():
+                if each.health == "unhealthy":
+                    say(f"restarting {name}, which is unhealthy")
+                    self.engine.act("stop", each)
             if not found:
-                self._cli.run(*DOWN_ARGUMENTS)
-            raise
+                say("building images")
+                self._cli.run("build", check="an image could not be built", lines=2 * LOG_LINES)
+            say("starting containers")
+            self._start_all(self._cli, found)
         self._meter.forget()
 
     def _check(self, found: dict[str, Container]) -> None:
         """Raises StackError if containers, compose files and settings disagree, or the machine is too small."""
         layout, services = self.settings.layout, self._config["services"]
-        check_nodes(services, layout, "in the compose files", OTHER_NODES)
-        check_nodes(found, layout, "the containers are those of another topology:", f"{DOWN}, or {OTHER_NODES}")
-        ours = [name for name in services if service_of(name) in SERVICES]
+        if said := other_nodes(services, layout):
+            raise StackError(f"in the compose files {said}; {OTHER_NODES}")
+        if said := other_nodes(found, layout):
+            raise StackError(f"the containers are those of another topology: {said}; {DOWN}, or {OTHER_NODES}")
+        ours = [name for name in services if service_of(name) in PORTS]
         bare = [name for name in ours if SECURITY_LABEL not in (services[name].get("labels") or {})]
-        secured = len(bare) < len(ours)
-        if self.settings.security == "on" and not secured:
-            raise StackError("SINKBENCH_SECURITY=on, but COMPOSE_FILE lacks docker-compose.secure.yml; add it there")
-        if secured and bare:
+        if bare and (len(bare) < len(ours) or self.settings.security == "on"):
             raise StackError(
-                f"the compose files give {', '.join(bare)} no TLS; docker-compose.secure.yml is for the nodes of"
-                " docker-compose.yml: add yours in a file of your own (docs/security.md)"
+                f"the compose files give {', '.join(bare)} no TLS: COMPOSE_FILE lacks docker-compose.secure.yml, or a"
+                " file of your own for nodes that it does not have (docs/security.md)"
             )
-        check_security(found, wanted=secured)
-        if self.start_id() is None:
-            check_host(layout)
-            if engine_is_here():
-                check_memory(layout, psutil.virtual_memory().available)
+        check_security(found, wanted=not bare)
+        # The memory of a virtual machine with the engine is not known here.
+        if self.start_id() is None and Path(self.engine.data_root()).exists():
+            check_memory(layout, psutil.virtual_memory().available)
 
-    def _start_all(self, cli: ComposeCli, scale: Sequence[str]) -> None:
+    def _start_all(self, cli: ComposeCli, found: dict[str, Container]) -> None:
+        there = Counter(each.service for each in found.values())
         # Without --scale compose would return to the numbers in the file.
-        scaled = [part for each in scale for part in ("--scale", each)]
+        scale = {"connect": there["connect"] or self.settings.workers, "loadgen": there["loadgen"] or 1}
+        scaled = [part for name, number in scale.items() for part in ("--scale", f"{name}={number}")]
         services = [name for name in self._config["services"] if name != "controller"]
-        started = cli.run("up", "--detach", "--wait", "--wait-timeout", str(READY_SECONDS), *scaled, *services)
-        if started.returncode != 0:
-            raise StackError(self._why_not_started(started.stdout + started.stderr))
-        # A node whose container is healthy may not have joined its cluster yet.
-        self.wait_until_ready(list(self.named()))
+        done = cli.run("up", "--detach", "--wait", "--wait-timeout", str(READY_SECONDS), *scaled, *services)
+        try:
+            if done.returncode != 0:
+                self._fail(done.stdout + done.stderr)
+            # A node whose container is healthy may not have joined its cluster yet.
+            self.wait_until_ready(list(self.named()))
+        except StackError:
+            if not found:
+                cli.run(*DOWN_ARGUMENTS)
+            raise
 
-    def _start_again(self, say: Say) -> None:
-        ended = {name: each for name, each in self.named().items() if state_of(name, each).state != "running"}
-        for name, container in ended.items():
-            say(f"starting {name} again")
-            if container.state == "running":
-                self.engine.act("stop", container)
-            self.engine.act("start", container)
-        self.wait_until_ready(list(ended))
-        self._meter.forget()
+    def _fail(self, output: str) -> NoReturn:
+        found = self.engine.containers()
+        # An exited container may be the reason why another one is not up yet.
+        for wrong in ("exited", "unhealthy", "starting"):
+            for each in (each for each in found if wrong in (each.state, each.health) and each.exit_code != 0):
+                tail = self.engine.log_tail(each, LOG_LINES)
+                raise StackError(f"{each.service} did not start ({each.status}); the end of its log:\n{tail}")
+        raise StackError(f"docker compose up failed: {(output.strip().splitlines() or ['no message'])[-1].strip()}")
 
     def down(self) -> None:
         if self._cli is None:
             raise StackError("a container cannot stop the stack that it is part of; run `docker compose down`")
-        self.faults.undo()
-        done = self._cli.run(*DOWN_ARGUMENTS)
-        if done.returncode != 0:
-            raise StackError(f"docker compose down failed: {last_line(done.stderr)}")
+        self._undo()
+        self._cli.run(*DOWN_ARGUMENTS, check="docker compose down failed")
         self._meter.forget()
 
     def wait_until_ready(self, names: Sequence[str]) -> None:
         """Waits until these services are ready for clients. Raises StackError with the end of a log."""
-        deadline = time.monotonic() + READY_SECONDS
-        for name in names:
-            while (reason := self._why_not_ready(name, names)) is not None:
-                late = time.monotonic() > deadline
-                if late or self.container(name).state != "running":
-                    what = f"was not ready in {READY_SECONDS} s: {reason}" if late else "died while starting"
-                    tail = self.engine.log_tail(self.container(name), LOG_LINES)
-                    raise StackError(f"{name} {what}; the end of its log:\n{tail}")
-                time.sleep(POLL_SECONDS)
+        await_ready(
+            names,
+            lambda: checks(self.reach(waits_for=names).endpoints, loadgens=True),
+            lambda: {name: each.status for name, each in self.named().items() if each.state != "running"},
+            lambda name: self.engine.log_tail(self.container(name), LOG_LINES),
+            READY_SECONDS,
+        )
 
-    def _why_not_ready(self, name: str, starting: Collection[str]) -> str | None:
-        ours = checks(self.reach(waits_for=starting).endpoints, loadgens=True)
-        return ours[name]() if name in ours else "it does not run"
+    # --- faults ----------------------------------------------------------------------------------------------------
 
-    def _why_not_started(self, output: str) -> str:
-        found = self.engine.containers()
-        for each in found:
-            if each.state == "created" and (error := self.engine.inspect(each)["State"].get("Error")):
-                return f"{each.service} could not be started: {' '.join(error.split())}"
-        # An exited container may be the reason why another one is not up yet.
-        for wrong in ("exited", "unhealthy", "starting"):
-            for each in found:
-                if wrong in (each.state, each.health) and each.exit_code != 0:
-                    tail = self.engine.log_tail(each, LOG_LINES)
-                    return f"{each.service} did not start ({each.status}); the end of its log:\n{tail}"
-        return f"docker compose up failed: {last_line(output)}"
+    @property
+    def faults(self) -> Faults:
+        # The project's containers have neither Go nor a built proxy.
+        proxies = (
+            None
+            if self._cli is None
+            else Proxies(
+                self.checkout,
+                self.settings,
+                lambda: proxy_targets(self.reach().place),
+                self._allow_proxies,
+                lambda: self.engine.gateway(),
+            )
+        )
+        return Faults(self._act, lambda service: self.wait_until_ready([service]), can_isolate=True, proxies=proxies)
+
+    def _allow_proxies(self) -> None:
+        if any(each.secured for each in self.named().values()) or self.settings.security == "on":
+            raise StackError(
+                "the containers are secured: no proxy can stand before a sink, whose certificate is not for its"
+                " address; race on the stack local, or without SINKBENCH_SECURITY"
+            )
+
+    def _undo(self) -> None:
+        """Resumes frozen containers and reconnects networks after a killed controller."""
+        for container in self.engine.containers():
+            if container.state == "paused":
+                self.engine.act("unpause", container)
+            if container.isolated:
+                self.engine.reconnect(container)
+
+    def _act(self, what: str, service: str) -> None:
+        container = self.container(service)
+        if what == "isolate":
+            self.engine.disconnect(container)
+        elif what == "rejoin":
+            self.engine.reconnect(container)
+        else:
+            self.engine.act({"freeze": "pause", "thaw": "unpause"}.get(what, what), container)
 
 
 # Removes the controller's container as well; the volumes stay.

@@ -6,9 +6,10 @@ import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from sinkbench.stack.engine import Container, DockerEngine, allowance_of
-from sinkbench.stack.jvmthreads import JvmClock
+from sinkbench.stack.meter import JvmClock
 from sinkbench.stack.processes import machine_cpu
 from sinkbench.stack.protocol import Usage
 from sinkbench.topology import service_of
@@ -21,61 +22,52 @@ class ContainerMeter:
     def __init__(self, engine: DockerEngine) -> None:
         self._engine = engine
         self._last = Usage()
-        self._read = 0.0
-        self._read_at = time.time()
-        self._jvms: dict[str, JvmClock | None] = {}
-        self._data_root = ""
+        self.forget()
 
     def forget(self) -> None:
         """Drops what is known of the containers, which may be replaced by others."""
         self._read, self._read_at = 0.0, time.time()
-        self._jvms.clear()
+        self._jvms: dict[str, JvmClock | None] = {}
+        self._disk: Path | None = None
 
     def read(self, named: Mapping[str, Container]) -> Usage:
         """Returns the usage of these containers; without CPU times within `LEAST_SECONDS` of the last reading."""
         if time.monotonic() - self._read < LEAST_SECONDS:
             return replace(self._last, cpu_seconds={})
-        used = {
-            name: self._engine.used(each) if each.state == "running" else (None, None) for name, each in named.items()
-        }
+        running = {name: each for name, each in named.items() if each.state == "running"}
+        used = {name: self._engine.used(each) if name in running else (None, None) for name, each in named.items()}
         before, self._read_at = self._read_at, time.time()
         starved = self._engine.out_of_memory(before, self._read_at)
-        troubles = {name: self._trouble(each, each.id in starved) for name, each in named.items()}
-        jvms = {name: self._jvm(each) for name, each in named.items() if each.state == "running"}
+        jvms = {name: clock.seconds() for name, each in running.items() if (clock := self._jvm(each)) is not None}
+        if self._disk is None:
+            # Inside a container this folder is missing, and the root file system is on the engine's disk.
+            root = Path(self._engine.data_root())
+            self._disk = root if root.exists() else Path("/")
         self._last = Usage(
             cpu_seconds={name: seconds for name, (seconds, _) in used.items()},
             jvm_cpu_seconds={name: parts for name, parts in jvms.items() if parts},
             memory_bytes={name: resident for name, (_, resident) in used.items()},
-            troubles={name: text for name, text in troubles.items() if text is not None},
+            troubles={n: text for n, each in named.items() if (text := self._trouble(each, each.id in starved))},
             # These are the whole machine's times, also inside a container.
             machine=machine_cpu(),
-            free_bytes=self._free_bytes(),
+            free_bytes=shutil.disk_usage(self._disk).free,
         )
         self._read = time.monotonic()
         return self._last
 
-    def _jvm(self, container: Container) -> dict[str, float]:
+    def _jvm(self, container: Container) -> JvmClock | None:
         if container.id not in self._jvms:
             pid = self._engine.process_id(container)
             self._jvms[container.id] = None if pid is None else JvmClock(pid)
-        clock = self._jvms[container.id]
-        return {} if clock is None else clock.seconds()
+        return self._jvms[container.id]
 
     def _trouble(self, container: Container, starved: bool) -> str | None:
-        if starved or (container.exit_code == 137 and self._engine.inspect(container)["State"].get("OOMKilled")):
-            limit = (allowance_of(self._engine.inspect(container)["HostConfig"]).memory_bytes or 0) / 2**20
+        inspect = self._engine.inspect
+        if starved or (container.exit_code == 137 and inspect(container)["State"].get("OOMKilled")):
+            limit = (allowance_of(inspect(container)["HostConfig"]).memory_bytes or 0) / 2**20
             setting = f"SINKBENCH_{service_of(container.service).upper()}_MEMORY"
             return f"was killed for memory, in part or whole: its limit is {limit:,.0f} MB ({setting})"
         if container.health == "unhealthy":
-            return f"became unhealthy: {self._engine.last_check(container)}"
-        return None
-
-    def _free_bytes(self) -> int | None:
-        self._data_root = self._data_root or self._engine.data_root()
-        for folder in (self._data_root, "/"):
-            try:
-                # Inside a container this folder is missing, and the root file system is on the engine's disk.
-                return shutil.disk_usage(folder).free
-            except OSError:
-                continue
+            log = inspect(container)["State"].get("Health", {}).get("Log") or [{}]
+            return f"became unhealthy: {' '.join(str(log[-1].get('Output', '')).split())[-200:] or 'no answer'}"
         return None

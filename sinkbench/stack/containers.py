@@ -1,18 +1,24 @@
-"""The compose project's containers as services of a stack: names, states and allowances. Pure."""
+"""The compose project's containers as nodes of a stack: names, states and addresses. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sinkbench.errors import StackError
+from sinkbench.stack.assembly import endpoints_of
+from sinkbench.stack.endpoint import Endpoints
 from sinkbench.stack.engine import Container
-from sinkbench.stack.protocol import Allowance, ServiceState
+from sinkbench.stack.protocol import ServiceState
+from sinkbench.stack.security import Security
+from sinkbench.stack.spec import NOWHERE, Place
 from sinkbench.topology import Topology, service_of
 
-# In starting order. The controller is not part of the stack that it benchmarks.
-SERVICES = ("kafka", "elasticsearch", "postgres", "pgbouncer", "connect", "loadgen")
+PORTS = {"kafka": 9092, "elasticsearch": 9200, "postgres": 5432, "pgbouncer": 6432, "connect": 8083, "loadgen": 8090}
+"""The port of each service in the project's network, the same for all nodes; in starting order. The controller is not
+part of the stack that it benchmarks."""
 SCALED = ("connect", "loadgen")
-CLUSTERED = ("kafka", "elasticsearch", "postgres")
+METRICS_PORT, LOCALHOST = 9404, "127.0.0.1"
 DOWN = "run `sinkbench down --stack compose` first"
 
 
@@ -20,32 +26,38 @@ def names_of(containers: Sequence[Container]) -> dict[str, Container]:
     """Returns the containers by service name; those of scaled services are numbered: kafka-2, connect-1."""
     return {
         f"{each.service}-{each.number}" if each.service in SCALED else each.service: each
-        for service in SERVICES
+        for service in PORTS
         for each in containers
         if service_of(each.service) == service
     }
 
 
-def absent(named: Mapping[str, Container], topology: Topology) -> list[str]:
-    """Returns the names of expected containers that are missing; a scaled service may have any number."""
+def states_of(named: Mapping[str, Container], topology: Topology) -> list[ServiceState]:
+    """Returns the state of each container, and of each expected node without one; a scaled service may have any number.
+    Unhealthy and isolated containers count as dead.
+    """
+    states = []
+    for name, each in named.items():
+        state, detail = "running", each.status
+        if each.state == "running" and each.isolated:
+            state, detail = "dead", f"{each.status}, without its network"
+        elif each.state != "running" or each.health == "unhealthy":
+            ended = each.state in ("created", "exited") and each.exit_code in (None, 0, 130, 143)
+            state = "stopped" if ended else "dead"
+        states.append(ServiceState(name, state, None, detail, each.exit_code))
     there = {each.service for each in named.values()}
-    wanted = [
-        name
-        for service in SERVICES
-        for name in ([service] if service in SCALED else [node.name for node in topology.of(service)])
-    ]
-    return [name for name in wanted if name not in there]
+    wanted = [name for s in PORTS for name in ([s] if s in SCALED else [node.name for node in topology.of(s)])]
+    return states + [ServiceState(name, "stopped", None, "no container") for name in wanted if name not in there]
 
 
-def check_nodes(names: Collection[str], topology: Topology, where: str, fix: str) -> None:
-    """Raises StackError if `where` has other nodes than the topology; those of a service may all be absent."""
-    for service in CLUSTERED:
+def other_nodes(names: Collection[str], topology: Topology) -> str | None:
+    """Returns which of these are no nodes of the topology, None if all are; those of a service may all be absent."""
+    for service in ("kafka", "elasticsearch", "postgres"):
         asked = [node.name for node in topology.of(service)]
         found = [name for name in names if service_of(name) == service]
         if found and set(found) != set(asked):
-            raise StackError(
-                f"{where} there are {', '.join(found)}, and the topology {topology.name} has {', '.join(asked)}; {fix}"
-            )
+            return f"there are {', '.join(found)}, and the topology {topology.name} has {', '.join(asked)}"
+    return None
 
 
 def check_security(found: Mapping[str, Container], wanted: bool) -> None:
@@ -57,23 +69,62 @@ def check_security(found: Mapping[str, Container], wanted: bool) -> None:
             raise StackError(f"{name} has no TLS and no users, and SINKBENCH_SECURITY=on; unset it, or {DOWN}")
 
 
-def by_service(allowances: Mapping[str, Allowance]) -> dict[str, Allowance]:
-    """Returns one allowance per service if its containers agree, else one per container, as connect-2."""
-    found: dict[str, Allowance] = {}
-    for name, allowance in allowances.items():
-        service = service_of(name)
-        alike = all(each == allowance for other, each in allowances.items() if service_of(other) == service)
-        found[service if alike else name] = allowance
-    return found
+@dataclass(frozen=True)
+class Reach:
+    """How this process reaches the containers: by name in the project's network if it is `inside`, else by ports on
+    127.0.0.1. No node waits for those in `gone`.
+    """
 
+    named: Mapping[str, Container]
+    inside: bool
+    layout: Topology
+    security: Security | None = None
+    gone: frozenset[str] = frozenset()
 
-def state_of(name: str, container: Container) -> ServiceState:
-    """Returns a container's state as a service's; unhealthy and isolated containers count as dead."""
-    if container.state == "running" and container.isolated:
-        return ServiceState(name, "dead", None, f"{container.status}, without its network")
-    if container.state == "running":
-        state = "dead" if container.health == "unhealthy" else "running"
-        return ServiceState(name, state, None, container.status)
-    ended_by_itself = container.state in ("created", "exited") and container.exit_code in (None, 0, 130, 143)
-    state = "stopped" if ended_by_itself else "dead"
-    return ServiceState(name, state, None, container.status, container.exit_code)
+    @property
+    def place(self) -> Place:
+        """Raises StackError if a running service publishes no port."""
+        workers = self._of("connect")
+        return Place(
+            layout=self.layout,
+            address=lambda node, port: self._at(node.name),
+            security=self.security,
+            workers={name: self._at(name) for name in workers},
+            metrics={
+                name: (each.hostname, METRICS_PORT) if self.inside else (LOCALHOST, each.ports[METRICS_PORT])
+                for name, each in workers.items()
+                if self.inside or METRICS_PORT in each.ports
+            },
+            gone=self.gone,
+        )
+
+    @property
+    def endpoints(self) -> Endpoints:
+        place, port = self.place, PORTS["connect"]
+        return replace(
+            endpoints_of(place),
+            worker_ids={f"{self._own_name(each)}:{port}": name for name, each in self._of("connect").items()},
+            loadgens={name: place.url(self._at(name)) for name in self._of("loadgen")},
+            loadgen_access=place.access("loadgen"),
+            loadgen_kafka=",".join(f"{node.name}:{PORTS['kafka']}" for node in self.layout.of("kafka")),
+        )
+
+    def _of(self, service: str) -> dict[str, Container]:
+        return {name: each for name, each in self.named.items() if each.service == service and each.reachable}
+
+    def _own_name(self, container: Container) -> str:
+        # The hostname is not known in advance, so no certificate can be valid for it.
+        return container.hostname if self.security is None else container.name
+
+    def _at(self, name: str) -> tuple[str, int]:
+        container, service = self.named.get(name), service_of(name)
+        port = PORTS[service]
+        if container is None or not container.reachable:
+            return (name, port) if self.inside else (LOCALHOST, NOWHERE)
+        if self.inside:
+            return (self._own_name(container) if service in SCALED else name), port
+        # Kafka redirects clients to the address that it advertises, so its port is the same inside and outside.
+        published = next(iter(container.ports.values()), None) if service == "kafka" else container.ports.get(port)
+        if published is None:
+            raise StackError(f"{name}: its port {port} is not published on 127.0.0.1; see docker-compose.yml")
+        return LOCALHOST, published

@@ -5,7 +5,6 @@ Services see only their own volume. The authority and the passwords are kept; th
 from __future__ import annotations
 
 import os
-import secrets
 import shlex
 import sys
 from collections.abc import Sequence
@@ -14,30 +13,32 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from loadgen.clientconfig import format_client_config
-from sinkbench.stack.certificates import Signed, issue, make_authority
-from sinkbench.stack.securing import LOCAL_NAMES, PASSWORD_BYTES, write_file
-from sinkbench.stack.security import ACCOUNT, OF_CONTAINERS, Security, kept_security
-from sinkbench.stack.securityfiles import files_of_processes
+from sinkbench.stack.certificates import (
+    LOCAL_NAMES,
+    Signed,
+    files_of_processes,
+    issue,
+    make_authority,
+    passwords_in,
+    write_file,
+)
+from sinkbench.stack.security import ACCOUNT, OF_CONTAINERS, Security
 from sinkbench.topology import MOST_WORKERS
 
 INSIDE = Path("/security")
-_FILES = {
-    "kafka": ("ca.pem", "bundle.pem", "client.properties"),
-    "connect": ("ca.pem", "node.p12", "ca.p12", "users-connect", "camel.properties", "curl-connect"),
-    "elasticsearch": ("ca.pem", "node.pem", "node.key", "users-elasticsearch", "curl-elasticsearch"),
-    "postgres": ("ca.pem", "node.pem", "node.key"),
-    "pgbouncer": ("ca.pem", "node.pem", "node.key"),
-    "loadgen": ("ca.pem", "node.pem", "node.key", "users-loadgen", "client.properties"),
-    "controller": ("ca.pem", "passwords"),
-}
-# The variables of each service, by prefix.
-_VARIABLES = {
-    "kafka": ("KAFKA_",),
-    "connect": ("CAMEL_", "CONNECT_", "ELASTICSEARCH_", "KAFKA_", "POSTGRES_"),
-    "elasticsearch": ("ELASTICSEARCH_", "TLS_"),
-    "postgres": ("POSTGRES_", "TLS_"),
-    "pgbouncer": ("POSTGRES_", "TLS_"),
-    "loadgen": ("LOADGEN_",),
+NODE = ("ca.pem", "node.pem", "node.key")
+# The files of each service, and the prefixes of its variables.
+OWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "kafka": (("ca.pem", "bundle.pem", "client.properties"), ("KAFKA_",)),
+    "connect": (
+        ("ca.pem", "node.p12", "ca.p12", "users-connect", "camel.properties", "curl-connect"),
+        ("CAMEL_", "CONNECT_", "ELASTICSEARCH_", "KAFKA_", "POSTGRES_"),
+    ),
+    "elasticsearch": ((*NODE, "users-elasticsearch", "curl-elasticsearch"), ("ELASTICSEARCH_", "TLS_")),
+    "postgres": (NODE, ("POSTGRES_", "TLS_")),
+    "pgbouncer": (NODE, ("POSTGRES_", "TLS_")),
+    "loadgen": ((*NODE, "users-loadgen", "client.properties"), ("LOADGEN_",)),
+    "controller": (("ca.pem", "passwords"), ()),
 }
 MOST_LOADGENS = 4
 
@@ -57,10 +58,12 @@ def files_of_containers(security: Security, signed: Signed, authority: bytes) ->
         "ca.pem": authority,
         "users-loadgen": f"{ACCOUNT}:{passwords['loadgen']}\n".encode(),
         "client.properties": format_client_config(inside.kafka_settings).encode(),
-        "curl-connect": _for_curl(inside.ca, passwords["connect"]),
-        "curl-elasticsearch": _for_curl(inside.ca, passwords["elasticsearch"]),
         "passwords": inside.lines.encode(),
     }
+    for name in ("connect", "elasticsearch"):
+        # For `curl --config`. An engine may give containers a proxy for other addresses than their own.
+        user = f'user = "{ACCOUNT}:{passwords[name]}"'
+        found[f"curl-{name}"] = f'cacert = "{inside.ca}"\n{user}\nnoproxy = "*"\n'.encode()
     variables = {
         **inside.environment,
         "LOADGEN_CLIENT_CONFIG": str(INSIDE / "client.properties"),
@@ -68,24 +71,19 @@ def files_of_containers(security: Security, signed: Signed, authority: bytes) ->
         "LOADGEN_TLS_KEY": str(INSIDE / "node.key"),
         "LOADGEN_USERS": str(INSIDE / "users-loadgen"),
     }
-    files = {service: {name: found[name] for name in names} for service, names in _FILES.items()}
-    for service, prefixes in _VARIABLES.items():
-        own = {name: value for name, value in variables.items() if name.startswith(prefixes)}
-        files[service]["environment"] = "".join(f"{name}={shlex.quote(each)}\n" for name, each in own.items()).encode()
+    files = {}
+    for service, (names, prefixes) in OWN.items():
+        files[service] = {name: found[name] for name in names}
+        own = "".join(f"{name}={shlex.quote(each)}\n" for name, each in variables.items() if name.startswith(prefixes))
+        if own:
+            files[service]["environment"] = own.encode()
     return files
-
-
-def _for_curl(ca: Path, password: str) -> bytes:
-    """A file for `curl --config`. An engine may give containers a proxy for other addresses than their own."""
-    return f'cacert = "{ca}"\nuser = "{ACCOUNT}:{password}"\nnoproxy = "*"\n'.encode()
 
 
 def make_all(folder: Path, nodes: Sequence[str], project: str) -> None:
     """Writes the files of all services to their folders below `folder`; passwords that exist are kept."""
-    kept = kept_security(folder / "controller", OF_CONTAINERS)
-    passwords = {name: secrets.token_urlsafe(PASSWORD_BYTES) for name in OF_CONTAINERS}
-    security = kept or Security(folder, passwords)
-    for service in ("authority", *_FILES):
+    security = Security(folder, passwords_in(folder / "controller", OF_CONTAINERS))
+    for service in ("authority", *OWN):
         (folder / service).mkdir(exist_ok=True)
     certificate, key = (folder / "authority" / name for name in ("ca.pem", "ca.key"))
     now = datetime.now(UTC)

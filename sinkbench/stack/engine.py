@@ -21,14 +21,8 @@ from requests.exceptions import RequestException
 from sinkbench.errors import StackError
 from sinkbench.stack.protocol import Allowance
 
-# The first engine whose health checks have a start_interval.
-LEAST_ENGINE, LEAST_API = "25.0", (1, 44)
-TIMEOUT_SECONDS = 20
-LIST_SECONDS = 0.05
-PROJECT_LABEL = "com.docker.compose.project"
-SERVICE_LABEL = "com.docker.compose.service"
-NUMBER_LABEL = "com.docker.compose.container-number"
-ONE_OFF_LABEL = "com.docker.compose.oneoff"
+TIMEOUT_SECONDS, LIST_SECONDS = 20, 0.05
+LABEL = "com.docker.compose."
 SECURITY_LABEL = "sinkbench.security"
 
 
@@ -53,43 +47,24 @@ class Container:
         return self.id[:12]
 
     @property
+    def reachable(self) -> bool:
+        return self.state == "running" and not self.isolated
+
+    @property
     def exit_code(self) -> int | None:
         found = re.match(r"Exited \((\d+)\)", self.status)
-        return int(found.group(1)) if found else None
+        return int(found[1]) if found else None
 
     @property
     def health(self) -> str | None:
         """healthy, unhealthy or starting; None without a health check or while it does not run."""
         found = re.search(r"\((?:health: )?(healthy|unhealthy|starting)\)", self.status)
-        return found.group(1) if found else None
-
-
-def refusal(said: str) -> str:
-    """Returns why the engine does not answer and what to do; `said` is the client library's error."""
-    if "Permission denied" in said or "PermissionError" in said:
-        return "you may not use the Docker engine's socket; run `sudo usermod -aG docker $USER`, then log in again"
-    return (
-        "no Docker engine answers; start it, or run scripts/docker-bootstrap, which installs one from Debian's packages"
-    )
-
-
-def too_old(version: Mapping[str, Any]) -> str | None:
-    """Returns why an engine with this version is too old; None if it is not."""
-    if tuple(int(part) for part in str(version["ApiVersion"]).split(".")) >= LEAST_API:
-        return None
-    why = f"{LEAST_ENGINE} or newer is needed (older ones know no start_interval of health checks)"
-    return f"the Docker engine is {version['Version']}, {why}; upgrade it"
+        return found[1] if found else None
 
 
 def allowance_of(host_config: Mapping[str, Any]) -> Allowance:
     """Returns a container's limits from the engine's `HostConfig`, in which 0 means no limit."""
-    cores = [host_config["NanoCpus"] / 1e9] if host_config.get("NanoCpus") else []
-    if (host_config.get("CpuQuota") or 0) > 0:
-        cores.append(host_config["CpuQuota"] / (host_config.get("CpuPeriod") or 100_000))
-    if host_config.get("CpusetCpus"):
-        ends = [part.partition("-") for part in host_config["CpusetCpus"].split(",")]
-        cores.append(float(sum(int(last or first) - int(first) + 1 for first, _, last in ends)))
-    return Allowance(min(cores, default=None), host_config.get("Memory") or None)
+    return Allowance((host_config.get("NanoCpus") or 0) / 1e9 or None, host_config.get("Memory") or None)
 
 
 def used_by(stats: Mapping[str, Any]) -> tuple[float | None, float | None]:
@@ -107,7 +82,6 @@ def command_of(processes: Sequence[Sequence[str]]) -> list[str]:
     """Returns the words of a service's command line from its container's processes: (id, parent's id, command line)."""
     # The service is the child of the engine's init; health checks are not, and may have a lower id.
     inits = {number for number, _, line in processes if line.split()[0].endswith("docker-init")}
-    # A word with spaces is split.
     return next((line.split() for _, parent, line in processes if parent in inits), [])
 
 
@@ -116,13 +90,12 @@ def _connect() -> Any:
     context = ContextAPI.get_context(os.environ.get("DOCKER_CONTEXT") or None)
     address = os.environ.get("DOCKER_HOST") or (context.Host if context else None)
     try:
-        client = docker.APIClient(base_url=address, version="auto", timeout=TIMEOUT_SECONDS)
-        complaint = too_old(client.version())
+        return docker.APIClient(base_url=address, version="auto", timeout=TIMEOUT_SECONDS)
     except (DockerException, RequestException, OSError) as error:
-        complaint = refusal(str(error))
-    if complaint is not None:
-        raise StackError(f"{address}: {complaint}")
-    return client
+        why = "no Docker engine answers; start it, or run scripts/docker-bootstrap, which installs one"
+        if "Permission" in str(error):
+            why = "you may not use the Docker engine's socket; run `sudo usermod -aG docker $USER`, then log in again"
+        raise StackError(f"{address}: {why}") from None
 
 
 class DockerEngine:
@@ -142,19 +115,19 @@ class DockerEngine:
 
     @property
     def _ours(self) -> list[str]:
-        return [f"{PROJECT_LABEL}={self.project}"]
+        return [f"{LABEL}project={self.project}"]
 
     def project_of(self, container: str) -> str | None:
         """Returns the compose project of the container with this id or hostname; None if there is none."""
         found = self._ask("containers", all=True, filters={"id": container})
-        return found[0]["Labels"].get(PROJECT_LABEL) if found else None
+        return found[0]["Labels"].get(f"{LABEL}project") if found else None
 
     def containers(self) -> list[Container]:
         listed = [
             Container(
                 id=each["Id"],
-                service=each["Labels"].get(SERVICE_LABEL, ""),
-                number=int(each["Labels"].get(NUMBER_LABEL, "1")),
+                service=each["Labels"].get(f"{LABEL}service", ""),
+                number=int(each["Labels"].get(f"{LABEL}container-number", "1")),
                 state=each["State"],
                 status=each["Status"],
                 ports={p["PrivatePort"]: p["PublicPort"] for p in each.get("Ports", []) if "PublicPort" in p},
@@ -163,7 +136,7 @@ class DockerEngine:
                 secured=SECURITY_LABEL in each["Labels"],
             )
             for each in self._ask("containers", all=True, filters={"label": self._ours})
-            if each["Labels"].get(ONE_OFF_LABEL, "False") == "False"
+            if each["Labels"].get(f"{LABEL}oneoff", "False") == "False"
         ]
         return sorted(listed, key=lambda container: (container.service, container.number))
 
@@ -195,10 +168,6 @@ class DockerEngine:
 
     def command_line(self, container: Container) -> list[str]:
         return command_of(self._ask("top", container.id, ps_args="-eo pid,ppid,args")["Processes"])
-
-    def last_check(self, container: Container) -> str:
-        log = self.inspect(container)["State"].get("Health", {}).get("Log") or [{}]
-        return " ".join(str(log[-1].get("Output", "")).split())[-200:] or "no answer"
 
     def log_tail(self, container: Container, lines: int) -> str:
         text: bytes = self._ask("logs", container.id, tail=lines)

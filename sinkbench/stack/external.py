@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,14 +14,15 @@ from pathlib import Path
 from sinkbench.errors import StackError
 from sinkbench.secrets import redacted
 from sinkbench.stack import Endpoints, Facts, Say, ServiceState, Stack, Usage
-from sinkbench.stack.assembly import Check, checks, unsupported
+from sinkbench.stack.assembly import checks, unsupported
+from sinkbench.stack.readiness import Check
 from sinkbench.stack.registry import declared_sinks, sink_service
 from sinkbench.stack.stackfile import load_stack_file
 
 # A cluster may be remote and slow to respond.
 TIMEOUT_SECONDS = 10.0
 
-# (part of an endpoint's answer in lower case, what to do about it); the first match counts.
+# (parts of an endpoint's answer in lower case, what to do about it); the first match counts.
 ADVICE = (
     ("sinkbench supports", "name a cluster of such a version"),
     ("settings cannot be used", "use librdkafka's names and values"),
@@ -28,32 +30,24 @@ ADVICE = (
     ("certificate has expired", "have a new one made, and start the server again with it"),
     ("certificate verify failed", "give the certificates that sign its own as the CA, and the name that they are for"),
     ("certificate", "check the CA, and that the address is the one that its certificate is for"),
-    ("ssl handshake failed", "check that it speaks TLS at this address, and the CA"),
-    ("wrong version number", "it does not speak TLS at this address; use http, or another port"),
+    ("ssl handshake failed|wrong version number", "check that it speaks TLS at this address, and the CA"),
     ("connecting to an ssl", "it may want TLS: set security.protocol to SSL or SASL_SSL"),
     # Kafka's client reports no more than this if a listener closes the connection, as one that expects TLS does.
-    ("transport failure", "check that it runs, its address, and security.protocol"),
-    ("security.protocol", "set security.protocol as its listener has it"),
+    ("transport failure|security.protocol", "check that it runs, its address, and security.protocol"),
     # PgBouncer says "failed"; Kafka's client says "error".
-    ("sasl authentication failed", "check user and password"),
-    ("sasl", "check sasl.mechanism, sasl.username and sasl.password"),
-    ("401", "check user and password, or the API key"),
-    ("password", "check user and password"),
-    ("authentication", "check user and password"),
+    ("sasl(?! authentication failed)", "check sasl.mechanism, sasl.username and sasl.password"),
+    ("401|password|authentication", "check user and password, or the API key"),
     ("no pg_hba.conf entry", "have this machine, user and sslmode let in by pg_hba.conf"),
     ("403", "give this user the right to it"),
-    ("not known", "check the host's name"),
-    ("resolve", "check the host's name"),
+    ("not known|resolve", "check the host's name"),
     ("refused", "check host and port, and that it runs"),
-    ("timed out", "check host and port, and whether a firewall is in between"),
-    ("timeout", "check host and port, and whether a firewall is in between"),
+    ("timed out|timeout", "check host and port, and whether a firewall is in between"),
 )
-OTHERWISE = "check that it runs, and its address"
 
 
 def advice(answer: str) -> str:
-    said = answer.casefold()
-    return next((fix for part, fix in ADVICE if part in said), OTHERWISE)
+    found = (fix for parts, fix in ADVICE if re.search(parts, answer.casefold()))
+    return next(found, "check that it runs, and its address")
 
 
 def _at_once(asked: Mapping[str, Check]) -> dict[str, str | None]:
@@ -70,12 +64,6 @@ class ExternalStack(Stack):
         """Raises StackError, with the line, if the file at `path`, or a file that it names, cannot be used."""
         self._file = load_stack_file(path)
         self._endpoints = self._file.endpoints()
-        self._lines = {
-            "kafka": self._file.where("kafka", "bootstrap"),
-            **{name: self._file.where(name, sink_service(name).section.address_key) for name in self._endpoints.sinks},
-            **{name: self._file.where("connect", "urls", n) for n, name in enumerate(self._endpoints.connect)},
-            **self._file.loadgen_lines,
-        }
 
     @property
     def endpoints(self) -> Endpoints:
@@ -104,11 +92,11 @@ class ExternalStack(Stack):
     def up(self, say: Say) -> None:
         """Checks each endpoint's credentials and version. Raises StackError with a line for each failure."""
         asked = checks(self._endpoints, timeout_seconds=TIMEOUT_SECONDS, loadgens=True)
-        where, found = self._endpoints.addresses(), _at_once(asked)
+        where, lines, found = self._endpoints.addresses(), self._file.lines(), _at_once(asked)
         answering = [name for name, problem in found.items() if problem is None]
         found |= _at_once({name: partial(unsupported, self._endpoints, name) for name in answering})
         problems = [
-            f"{self._lines[name]}: {name} at {where[name]}: {problem.rstrip('.')}; {advice(problem)}"
+            f"{lines[name]}: {name} at {where[name]}: {problem.rstrip('.')}; {advice(problem)}"
             for name, problem in found.items()
             if problem is not None
         ]

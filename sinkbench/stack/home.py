@@ -1,4 +1,4 @@
-"""The home folder of the local stack: its subfolders, their owner, and the services' environment."""
+"""The home folder of the local stack: its nodes' addresses, its subfolders, and what its services are started with."""
 
 from __future__ import annotations
 
@@ -12,15 +12,61 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 
 from sinkbench.errors import StackError
-from sinkbench.settings import Settings, reachable_by_others
+from sinkbench.settings import HOST, Settings, reachable_by_others
 from sinkbench.stack.assembly import shared_variables, specs
-from sinkbench.stack.nodes import HOST, local_place, supervisor_config
+from sinkbench.stack.certificates import secure_processes
 from sinkbench.stack.processes import SERVICES_OF
-from sinkbench.stack.securing import secure_processes
 from sinkbench.stack.security import SERVICES as OF_PROCESSES
 from sinkbench.stack.security import WITHOUT_SECURITY, Security, kept_security
-from sinkbench.stack.spec import Place
+from sinkbench.stack.spec import Place, ServiceSpec
 from sinkbench.stack.tools import find_java, run
+from sinkbench.topology import Node
+
+# The host in the quorum, as with a single broker: Kafka listens where Java resolves this name.
+CONTROLLER_HOST = "localhost"
+# The last of several stopping brokers may have no quorum to stop in order; a kill then loses nothing.
+QUORUM_STOP_SECONDS = 15
+
+
+def supervisor_config(head: str, place: Place) -> str:
+    """Returns `head` with a program for every node. Workers are one program of several processes, and so one group."""
+    sections = [
+        _section(node.name, spec, _own_variables(spec, node, place), place)
+        for spec in specs().values()
+        for node in place.layout.of(spec.name)
+        if spec.name != "connect"
+    ]
+    workers = _section("connect", specs()["connect"], {"CONNECT_WORKER": "%(process_num)d"}, place)
+    workers = workers.replace("log/connect.log", "log/connect-%(process_num)d.log")
+    several = "process_name = connect-%(process_num)d\nnumprocs = %(ENV_SINKBENCH_WORKERS)s\nnumprocs_start = 1\n"
+    return "\n".join([head, *sections, workers + several])
+
+
+def _own_variables(spec: ServiceSpec, node: Node, place: Place) -> dict[str, str]:
+    return {
+        f"{spec.name.upper()}_DATA": f"%(ENV_SINKBENCH_DATA)s/{node.name}",
+        **{name.upper(): str(place.address(node, name)[1]) for name in spec.ports},
+        **spec.own(place, node),
+    }
+
+
+def _section(name: str, spec: ServiceSpec, own: Mapping[str, str], place: Place) -> str:
+    quorum = spec.name == "kafka" and len(place.layout.of("kafka")) > 1
+    environment = ",".join(f'{variable}="{value}"' for variable, value in own.items())
+    return f"""[program:{name}]
+command = "%(ENV_SINKBENCH_HOME)s/services/{spec.script}"
+environment = {environment}
+user = %(ENV_SINKBENCH_USER)s
+autostart = false
+autorestart = false
+startsecs = 0
+stopsignal = {spec.stop_signal}
+stopwaitsecs = {QUORUM_STOP_SECONDS if quorum else spec.stop_seconds}
+stopasgroup = false
+killasgroup = true
+redirect_stderr = true
+stdout_logfile = %(ENV_SINKBENCH_HOME)s/log/{name}.log
+"""
 
 
 class Home:
@@ -32,47 +78,39 @@ class Home:
         digest = hashlib.sha256(str(self.path).encode()).hexdigest()[:12]
         # A Unix socket's path has at most 107 characters; a checkout's path may be longer.
         self.runtime = Path(tempfile.gettempdir()) / f"sinkbench-{os.geteuid()}-{digest}"
-
-    @property
-    def socket(self) -> Path:
-        return self.runtime / "supervisor.sock"
-
-    @property
-    def data(self) -> Path:
-        """The services' data; a folder per set of nodes, since a cluster stores its membership in its data."""
-        topology = self._settings.layout
-        # The data contain users and passwords.
-        kind = "data-secure" if self.is_secure else "data"
-        if topology.is_single:
-            return self.path / kind
-        names = " ".join(node.name for node in topology.nodes if node.service != "connect")
-        return self.path / f"{kind}-{hashlib.sha256(names.encode()).hexdigest()[:8]}"
-
-    @property
-    def is_secure(self) -> bool:
-        return self._settings.security == "on"
-
-    @property
-    def security(self) -> Path:
-        """Certificates and passwords of a secured stack: within the data, which also contain the passwords."""
-        return self.data / "security"
-
-    @property
-    def supervisor_config(self) -> Path:
-        return self.path / "supervisord.conf"
-
-    @property
-    def small_disk(self) -> Path:
+        self.socket = self.runtime / "supervisor.sock"
+        self.supervisor_config = self.path / "supervisord.conf"
+        self.small_disk = self.path / "small-disk"
         """The mount point of a trial's small disk; empty otherwise."""
-        return self.path / "small-disk"
+        self.is_secure = settings.security == "on"
+        # A folder per set of nodes, since a cluster stores its membership in its data, which contain passwords.
+        kind, layout = "data-secure" if self.is_secure else "data", settings.layout
+        names = " ".join(node.name for node in layout.nodes if node.service != "connect")
+        suffix = "" if layout.is_single else f"-{hashlib.sha256(names.encode()).hexdigest()[:8]}"
+        self.data = self.path / f"{kind}{suffix}"
+        self.security = self.data / "security"
 
     def place(self, gone: Set[str] = frozenset(), primaries: Mapping[str, str] | None = None) -> Place:
         """Returns where the nodes are, with the current passwords; see `Place`."""
-        security = None
+        settings, security = self._settings, None
         if self.is_secure:
             # A stack that was never started has no passwords, and no service that asks for one.
             security = kept_security(self.security) or Security(self.security, dict.fromkeys(OF_PROCESSES, ""))
-        return local_place(self._settings, str(self.data), security, frozenset(gone), primaries)
+
+        def address(node: Node, port: str) -> tuple[str, int]:
+            return CONTROLLER_HOST if port == "kafka_controller_port" else HOST, settings.port(port, node.number)
+
+        workers = settings.layout.of("connect")
+        return Place(
+            layout=settings.layout,
+            address=address,
+            data=str(self.data),
+            security=security,
+            workers={node.name: address(node, "connect_port") for node in workers},
+            metrics={node.name: address(node, "connect_metrics_port") for node in workers},
+            gone=frozenset(gone),
+            primaries=primaries or {},
+        )
 
     def prepare(self) -> None:
         """Creates the folders and, as root, the account. Raises StackError if the services could not use them."""
@@ -89,21 +127,24 @@ class Home:
         if os.geteuid() == 0:
             self._prepare_account()
 
+    def _account(self) -> pwd.struct_passwd | None:
+        try:
+            return pwd.getpwnam(self._settings.user)
+        except KeyError:
+            return None
+
     def _prepare_account(self) -> None:
         user = self._settings.user
-        try:
-            account = pwd.getpwnam(user)
-        except KeyError:
+        if self._account() is None:
             made = run(["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", user])
             if made.returncode != 0:
-                raise StackError(f"SINKBENCH_USER={user}: {made.stderr.strip()}; name an account that exists") from None
-            account = pwd.getpwnam(user)
+                raise StackError(f"SINKBENCH_USER={user}: {made.stderr.strip()}; name an account that exists")
+        account = pwd.getpwnam(user)
         if account.pw_uid == 0:
             raise StackError(f"SINKBENCH_USER={user}: Elasticsearch and PostgreSQL refuse to run as root; name another")
-        if not reachable_by_others(self.path):
-            raise StackError(f"{self.path}: the account {user} cannot enter it; set SINKBENCH_HOME to a folder it can")
-        if not reachable_by_others(find_java()):
-            raise StackError(f"{find_java()}: the account {user} cannot enter it; set JAVA_HOME to a JDK that it can")
+        for path, fix in ((self.path, "SINKBENCH_HOME to a folder"), (find_java(), "JAVA_HOME to a JDK")):
+            if not reachable_by_others(path):
+                raise StackError(f"{path}: the account {user} cannot enter it; set {fix} that it can")
         for folder in (self.data, self.small_disk):
             os.chown(folder, account.pw_uid, account.pw_gid)
 
@@ -111,9 +152,8 @@ class Home:
         """Makes the certificates, and passwords if there are none; None if the stack is not secured."""
         if not self.is_secure:
             return None
-        account = pwd.getpwnam(self._settings.user) if os.geteuid() == 0 else None
-        owner = None if account is None else (account.pw_uid, account.pw_gid)
-        return secure_processes(self.security, owner)
+        account = self._account() if os.geteuid() == 0 else None
+        return secure_processes(self.security, None if account is None else (account.pw_uid, account.pw_gid))
 
     def stage(self, checkout: Path) -> None:
         """Copies run scripts and configurations, since the services' account may not be able to enter `checkout`."""
@@ -128,7 +168,7 @@ class Home:
 
     def environment(self, programs: Mapping[str, str], security: Security | None = None) -> dict[str, str]:
         """Returns the variables of run scripts and supervisord; only PATH comes from the caller's environment."""
-        settings, port, place = self._settings, self._settings.port, self.place()
+        settings, port = self._settings, self._settings.port
         found = {
             "PATH": os.environ.get("PATH", os.defpath),
             "LANG": "C.UTF-8",
@@ -145,7 +185,7 @@ class Home:
             found |= {f"{spec.name.upper()}_LISTEN": settings.listen, **spec.programs()}
         return {
             **found,
-            **shared_variables(place),
+            **shared_variables(self.place()),
             **programs,
             **{f"{service.upper()}_HEAP": heap for service, heap in settings.layout.heaps().items()},
             # Remote clients must reach it by this name.

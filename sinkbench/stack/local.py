@@ -13,18 +13,15 @@ import psutil
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.stack import Endpoints, Facts, Say, ServiceState, Stack, Usage
+from sinkbench.stack import Endpoints, Facts, Faults, Say, ServiceState, Stack, Usage
 from sinkbench.stack.assembly import specs
-from sinkbench.stack.distributions import ensure_distributions
 from sinkbench.stack.home import Home
-from sinkbench.stack.localfaults import LocalFaults
 from sinkbench.stack.localnodes import LocalNodes
 from sinkbench.stack.meter import Meter
-from sinkbench.stack.nodes import check_memory
 from sinkbench.stack.processes import check_ports_free, command_line, end_leftovers
 from sinkbench.stack.smalldisk import unmount_small_disk
-from sinkbench.stack.tools import find_java
-from sinkbench.topology import Topology
+from sinkbench.stack.tools import ensure_distributions, find_java
+from sinkbench.topology import Topology, check_memory
 
 # Settings, as `Settings.show` prints them, that no process of the stack reads.
 OF_NO_SERVICE = re.compile(r"SINKBENCH_(STACK|PLAN|THRESHOLDS|LIVE_PORT|[A-Z]+_(MEMORY|CPUS))=")
@@ -58,8 +55,8 @@ class LocalStack(Stack):
         return self.home / "race.lock"
 
     @property
-    def faults(self) -> LocalFaults:
-        return LocalFaults(self._nodes, self.checkout)
+    def faults(self) -> Faults:
+        return self._nodes.faults(self.checkout)
 
     def start_id(self) -> str | None:
         return self._nodes.supervisor.start_id()

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Set
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence, Set
 from functools import cached_property
 from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.settings import Settings
-from sinkbench.stack import Endpoints, Say, ServiceState
-from sinkbench.stack.assembly import Check, checks, endpoints_of, needs, specs
+from sinkbench.stack import Endpoints, Faults, Say, ServiceState
+from sinkbench.stack.assembly import checks, endpoints_of, needs, proxy_targets, specs
 from sinkbench.stack.home import Home
-from sinkbench.stack.processes import is_suspended, resume
+from sinkbench.stack.processes import SERVICES_OF, is_suspended, resume, suspend
+from sinkbench.stack.proxyserver import Proxies
+from sinkbench.stack.readiness import LOG_LINES, await_ready
+from sinkbench.stack.smalldisk import SmallDisks
 from sinkbench.stack.spec import OwnNodes, Place, Roles
 from sinkbench.stack.supervisor import Supervisor
+from sinkbench.stack.tools import run
 
 # For a small stack, and for each further node.
 READY_SECONDS, MORE_SECONDS, USUAL_NODES = 120.0, 10.0, 7
-POLL_SECONDS = 0.25
-LOG_LINES = 15
+# The process of a killed service ends at once, except for pending writes in the kernel.
+GONE_SECONDS = 10.0
 PLUGINS = frozenset(
     {"org.apache.camel.kafkaconnector.CamelSinkConnector", "io.debezium.connector.jdbc.JdbcSinkConnector"}
 )
-
-
-def log_tail(path: Path, lines: int = LOG_LINES) -> str:
-    try:
-        with path.open("rb") as file:
-            # Logs may be large.
-            file.seek(max(0, path.stat().st_size - 400 * lines))
-            return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
-    except OSError:
-        return ""
 
 
 class LocalNodes:
@@ -72,10 +65,9 @@ class LocalNodes:
             program = programs.get(service)
             if program is None or program.state == "STOPPED":
                 states.append(ServiceState(service, "stopped", None, ""))
-            elif program.running:
-                states.append(ServiceState(service, "running", program.pid, program.detail))
             else:
-                states.append(ServiceState(service, "dead", None, program.detail, program.exit_code))
+                state, code = ("running", None) if program.running else ("dead", program.exit_code)
+                states.append(ServiceState(service, state, program.pid or None, program.detail, code))
         return states
 
     def pids(self) -> dict[str, int]:
@@ -92,49 +84,68 @@ class LocalNodes:
         for roles in self.roles.values():
             roles.finish()
         dead = {state.name for state in self.states() if state.state != "running"}
-        self._wait(checks(self.endpoints(), PLUGINS), say, to_start=dead)
+        self._wait(self.names, frozenset(), dead, say)
         for roles in self.roles.values():
             roles.restore(say)
 
     def wait_for(self, service: str) -> None:
         """Waits until a node that was started alone is ready; it does not wait for nodes that do not run."""
         gone = {state.name for state in self.states() if state.state != "running"} - {service}
-        self._wait({service: checks(self.endpoints(gone), PLUGINS)[service]}, lambda line: None)
+        self._wait([service], gone, frozenset(), lambda line: None)
 
-    def _wait(self, waiting: Mapping[str, Check], say: Say, to_start: Set[str] = frozenset()) -> None:
-        """Waits until all checks pass. Starts each of `to_start` once the nodes that it needs are ready."""
-        place = self.place()
-        waits = {name: needs(place, place.layout.node(name)) for name in to_start}
-        ready: set[str] = set()
-        seconds = READY_SECONDS + MORE_SECONDS * max(len(waiting) - USUAL_NODES, 0)
-        deadline = time.monotonic() + seconds
-        with ThreadPoolExecutor(max_workers=len(waiting)) as pool:
-            while True:
-                for service in sorted(waits):
-                    if waits[service] <= ready:
-                        self.supervisor.start(service)
-                        del waits[service]
-                asked = [service for service in waiting if service not in ready | waits.keys()]
-                reasons = dict(zip(asked, pool.map(lambda s: waiting[s](), asked), strict=True))
-                for service in asked:
-                    if reasons[service] is None:
-                        ready.add(service)
-                        say(f"{service} is ready")
-                if ready == set(waiting):
-                    return
-                self._fail_if_dead(set(asked) - ready)
-                if time.monotonic() > deadline:
-                    late = min(set(waiting) - ready)
-                    raise StackError(
-                        f"{late} was not ready in {seconds:.0f} s: {reasons.get(late, 'not started')}\n"
-                        + log_tail(self.log_file(late))
-                    )
-                time.sleep(POLL_SECONDS)
+    def _wait(self, names: Sequence[str], gone: Set[str], dead: Set[str], say: Say) -> None:
+        """Waits until these nodes are ready. Starts each of `dead` once the nodes that it needs are ready."""
+        place, unstarted = self.place(), set(dead)
+        ready_checks = checks(self.endpoints(gone), PLUGINS)
 
-    def _fail_if_dead(self, starting: set[str]) -> None:
-        for state in self.states():
-            if state.name in starting and state.state != "running":
-                raise StackError(
-                    f"{state.name} died while starting ({state.detail}); the end of its log:\n"
-                    + log_tail(self.log_file(state.name))
-                )
+        def start(ready: Set[str]) -> Set[str]:
+            for name in sorted(unstarted):
+                if needs(place, place.layout.node(name)) <= ready:
+                    self.supervisor.start(name)
+                    unstarted.discard(name)
+            return unstarted
+
+        await_ready(
+            names,
+            lambda: ready_checks,
+            lambda: {state.name: state.detail for state in self.states() if state.state != "running"},
+            lambda name: run(["tail", "-n", str(LOG_LINES), str(self.log_file(name))]).stdout.rstrip(),
+            READY_SECONDS + MORE_SECONDS * max(len(names) - USUAL_NODES, 0),
+            say,
+            start,
+        )
+
+    # --- faults ----------------------------------------------------------------------------------------------------
+
+    def faults(self, checkout: Path) -> Faults:
+        return Faults(
+            self._act,
+            self.wait_for,
+            proxies=Proxies(
+                checkout,
+                self.settings,
+                lambda: proxy_targets(self.home.place()),
+                # `down` finds the proxy by this variable.
+                environment={SERVICES_OF: str(self.home.path)},
+            ),
+            small_disks=self._small_disks,
+            promotion=self.roles.get,
+        )
+
+    def _small_disks(self, sink: str) -> SmallDisks | None:
+        # A replica would write to the same small disk.
+        single = len(self.settings.layout.of(sink)) == 1
+        return SmallDisks(self.home.small_disk, self.settings.user) if single else None
+
+    def _act(self, what: str, service: str) -> None:
+        self.log_file(service)
+        if what in ("freeze", "thaw"):
+            if (pid := self.pids().get(service)) is None:
+                raise StackError(f"{service} does not run; `sinkbench up` starts it")
+            (suspend if what == "freeze" else resume)(pid)
+            return
+        getattr(self.supervisor, what)(service)
+        # Otherwise an immediate start would find a killed service running.
+        deadline = time.monotonic() + GONE_SECONDS
+        while what == "kill" and service in self.pids() and time.monotonic() < deadline:
+            time.sleep(0.05)

@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from loadgen.reading import parse_json, read_text
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.engine import DockerEngine
@@ -33,29 +32,23 @@ def asked_for(last: Mapping[str, Any], since: Sequence[str], plan: str) -> bool:
     return not same or plan not in ("", last.get("plan"))
 
 
-def _read(file: Path) -> dict[str, Any]:
-    with suppress(FileNotFoundError, ValueError, StackError):
-        found = parse_json(read_text(file, StackError))
-        return found if isinstance(found, dict) else {}
-    return {}
-
-
 def _started() -> list[str]:
     """When each service but the controller was started; empty if the engine does not tell."""
-    try:
+    # The race reports the problem.
+    with suppress(StackError):
         engine = DockerEngine("")
         engine.project = engine.project_of(socket.gethostname()) or ""
         services = [each for each in engine.containers() if each.service != CONTROLLER]
         return sorted(str(engine.inspect(each)["State"]["StartedAt"]) for each in services)
-    except StackError:
-        # The race reports the problem.
-        return []
+    return []
 
 
 def main() -> int:
     """Records the race and returns 0; NOT_ASKED if none is requested."""
-    since, plan, file = _started(), os.environ.get("SINKBENCH_PLAN", ""), CHECKOUT / LAST
-    if not asked_for(_read(file), since, plan):
+    since, plan, file, last = _started(), os.environ.get("SINKBENCH_PLAN", ""), CHECKOUT / LAST, None
+    with suppress(OSError, ValueError):
+        last = json.loads(file.read_text(encoding="utf-8"))
+    if not asked_for(last if isinstance(last, dict) else {}, since, plan):
         return NOT_ASKED
     with suppress(OSError):
         file.write_text(json.dumps({"since": since, "plan": plan}), encoding="utf-8")

@@ -13,9 +13,9 @@ from pathlib import Path
 import psutil
 
 from sinkbench.errors import StackError
+from sinkbench.settings import HOST
 from sinkbench.stack import MachineCpu
 
-HOST = "127.0.0.1"
 SERVICES_OF = "SINKBENCH_SERVICES_OF"
 """The variable that all services of a stack inherit: its home."""
 # Services start few children, and finding them reads a file per thread, of which a JVM has about a hundred. Hence the
@@ -26,25 +26,19 @@ _KERNEL_LISTS_CHILDREN = Path("/proc/thread-self/children").exists()
 
 
 def _holder(port: int) -> str:
+    """The process that listens on a port, and the command that stops it if it is a service of a stack."""
     with suppress(psutil.Error):
         for connection in psutil.net_connections(kind="tcp"):
             listens = connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port
             if listens and connection.pid:
                 process = psutil.Process(connection.pid)
-                return f"{process.name()} (pid {process.pid}){_of_stack(process)}"
+                found = f"{process.name()} (pid {process.pid})"
+                with suppress(psutil.Error):
+                    if home := process.environ().get(SERVICES_OF):
+                        stops = shlex.join(["env", f"SINKBENCH_HOME={home}", "sinkbench", "down"])
+                        found += f" of the stack in {home} (`{stops}` stops it)"
+                return found
     return "a process of another account"
-
-
-def _of_stack(process: psutil.Process) -> str:
-    """The stack that a process is a service of and the command that stops it; empty if it is none."""
-    home = None
-    with suppress(psutil.Error):
-        home = process.environ().get(SERVICES_OF)
-    if home is None:
-        return ""
-    gone = "" if Path(home).exists() else ", which was moved or deleted"
-    stops = shlex.join(["env", f"SINKBENCH_HOME={home}", "sinkbench", "down"])
-    return f" of the stack in {home}{gone} (`{stops}` stops it)"
 
 
 def check_ports_free(ports: list[tuple[int, str, str]]) -> None:

@@ -5,15 +5,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from sinkbench.services.toxiproxy import Toxiproxy
     from sinkbench.stack.endpoint import Endpoints
-    from sinkbench.stack.smalldisk import SmallDisk
+    from sinkbench.stack.proxyserver import Proxies
+    from sinkbench.stack.smalldisk import SmallDisks
+    from sinkbench.stack.spec import Roles
     from sinkbench.topology import Topology
 
 Say = Callable[[str], None]
@@ -51,7 +51,7 @@ class MachineCpu(NamedTuple):
 class Usage:
     """A snapshot of resource usage, by service and worker. None means dead or not visible; absent means not read now.
 
-    `cpu_seconds` is user and system time since its start, `jvm_cpu_seconds` that of the parts of a JVM (`jvmthreads`),
+    `cpu_seconds` is user and system time since its start, `jvm_cpu_seconds` that of the parts of a JVM (`meter`),
     absent if it is no JVM. `memory_bytes` is resident memory with shared pages once. `troubles` has the problem of a
     service that still runs, such as a failing health check. `free_bytes` is free disk space for the services' data.
     """
@@ -91,87 +91,58 @@ class ProxyTarget:
         return {name: text.format(host=host, port=port) for name, text in self.variables.items()}
 
 
-class Isolation(Protocol):
-    """Disconnects single services from the network. `up` reconnects those that a killed controller left."""
+@dataclass(frozen=True)
+class Faults:
+    """What can be done to single services. The next `up` undoes what a killed controller left.
 
-    def isolate(self, service: str) -> None:
-        """From now on the service reaches nothing, and nothing reaches it."""
+    Attributes:
+        act: does kill, stop (which waits for its end), start, freeze, thaw, isolate or rejoin to a service.
+        wait_for: waits until a service that was started is ready.
+        can_isolate: whether a service can be disconnected from the network.
+        proxies: the proxy between workers and sinks; None if none is possible.
+        small_disks: the small disk for the services of a sink; None if they cannot have one here.
+        promotion: how a replica of a sink is promoted; None if this stack has none.
+    """
 
-    def rejoin(self, service: str) -> None:
-        """Reconnects it and waits until it is ready."""
-
-
-class Proxies(Protocol):
-    """A TCP proxy of this process between the workers and the sinks."""
-
-    @property
-    def targets(self) -> Mapping[str, ProxyTarget]:
-        """Each service of the sinks, by name; empty if no proxy is possible."""
-
-    def check(self) -> None:
-        """Raises StackError if the proxy cannot be built; asks no service."""
-
-    def prepare(self, say: Say) -> None:
-        """Builds the proxy unless it exists. Raises StackError if that fails."""
-
-    def run(self) -> AbstractContextManager[Toxiproxy]:
-        """Runs it until the context or this process ends. Raises StackError."""
-
-
-class SmallDisks(Protocol):
-    """A small file system for a sink's service."""
-
-    def check(self) -> None:
-        """Raises StackError if it cannot be mounted; asks no service."""
-
-    def mounted(self, size_bytes: int) -> AbstractContextManager[SmallDisk]:
-        """Mounts it until the context ends, or takes over the one that a killed controller left."""
-
-
-class Promotion(Protocol):
-    """Makes a replica of a sink the primary. Each method raises StackError."""
-
-    def promote(self) -> tuple[str, int]:
-        """Kills the primary with SIGKILL and promotes a replica. Returns host and port of the new primary."""
-
-    def demote(self) -> None:
-        """Starts the killed node as a replica of the new primary, and waits until it is in sync."""
-
-    def restore(self) -> None:
-        """Makes the first node the primary again and all others its replicas, unless they are. `up` does this too."""
-
-
-class Faults(Protocol):
-    """What can be done to single services. The next `up` undoes what a killed controller left."""
+    act: Callable[[str, str], None]
+    wait_for: Callable[[str], None]
+    can_isolate: bool = False
+    proxies: Proxies | None = None
+    small_disks: Callable[[str], SmallDisks | None] = lambda sink: None
+    promotion: Callable[[str], Roles | None] = lambda sink: None
 
     def kill(self, service: str) -> None:
         """Kills it with SIGKILL."""
+        self.act("kill", service)
 
     def stop(self, service: str) -> None:
-        """Stops it and waits for its end."""
+        self.act("stop", service)
 
     def start(self, service: str) -> None:
         """Starts it again and waits until it is ready."""
+        self.act("start", service)
+        self.wait_for(service)
 
     def freeze(self, service: str) -> None:
         """Suspends its processes (SIGSTOP): its connections stay open, and nothing answers."""
+        self.act("freeze", service)
 
     def thaw(self, service: str) -> None:
-        """Resumes it and waits until it is ready."""
+        self.act("thaw", service)
+        self.wait_for(service)
 
     @property
-    def isolation(self) -> Isolation | None:
-        """None if services share one network."""
+    def isolation(self) -> Faults | None:
+        """Has `isolate` and `rejoin`; None if services share one network."""
+        return self if self.can_isolate else None
 
-    @property
-    def proxies(self) -> Proxies | None:
-        """None if no proxy is possible between workers and sinks."""
+    def isolate(self, service: str) -> None:
+        """From now on the service reaches nothing, and nothing reaches it."""
+        self.act("isolate", service)
 
-    def small_disks(self, sink: str) -> SmallDisks | None:
-        """None if the services of this sink cannot have one here."""
-
-    def promotion(self, sink: str) -> Promotion | None:
-        """None if this stack has no replica of the sink that could be promoted."""
+    def rejoin(self, service: str) -> None:
+        self.act("rejoin", service)
+        self.wait_for(service)
 
 
 class Stack(Protocol):

@@ -8,31 +8,32 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
-from sinkbench.settings import HOST
-from sinkbench.stack import ProxyTarget, Say
-from sinkbench.stack.tools import find_go, find_program, run
+from sinkbench.settings import HOST, Settings
+from sinkbench.stack.protocol import ProxyTarget, Say
+from sinkbench.stack.tools import find_program, run
 
 PROGRAM = "github.com/Shopify/toxiproxy/v2/cmd/server"
 START_SECONDS, END_SECONDS, POLL_SECONDS = 15.0, 5.0, 0.05
 
 
 @dataclass(frozen=True)
-class BuiltProxies:
-    """A proxy of this machine. `refusal` returns why none is possible, `listen` the address for the workers."""
+class Proxies:
+    """A proxy of this machine. `find` returns the services of the sinks by name, which it can stand before; `allowed`
+    raises StackError if none is possible, and asks no service; `listen` returns the address for the workers.
+    """
 
     checkout: Path
-    dist: Path
-    logs: Path
+    settings: Settings
     find: Callable[[], Mapping[str, ProxyTarget]]
-    environment: Mapping[str, str]
-    refusal: Callable[[], str | None] = lambda: None
+    allowed: Callable[[], None] = lambda: None
     listen: Callable[[], str] = lambda: HOST
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def targets(self) -> Mapping[str, ProxyTarget]:
@@ -42,21 +43,22 @@ class BuiltProxies:
     def _program(self) -> Path:
         """Its name changes with the pinned versions."""
         pinned = b"".join((self.checkout / "toxiproxy" / name).read_bytes() for name in ("go.mod", "go.sum"))
-        return self.dist / f"toxiproxy-{hashlib.sha256(pinned).hexdigest()[:12]}"
+        return self.settings.dist / f"toxiproxy-{hashlib.sha256(pinned).hexdigest()[:12]}"
 
     def check(self) -> None:
-        if (refusal := self.refusal()) is not None:
-            raise StackError(refusal)
+        """Raises StackError if the proxy cannot be built; asks no service."""
+        self.allowed()
         find_program("setpriv", "util-linux")
         if not self._program.exists():
-            find_go()
+            find_program("go", "golang-go")
 
     def prepare(self, say: Say) -> None:
+        """Builds the proxy unless it exists. Raises StackError if that fails."""
         program = self._program
         if program.exists():
             return
-        go = find_go()
-        self.dist.mkdir(parents=True, exist_ok=True)
+        go = find_program("go", "golang-go")
+        program.parent.mkdir(parents=True, exist_ok=True)
         say("building toxiproxy with Go")
         # A concurrent build must find a complete program or none.
         building = program.with_name(f"{program.name}.{os.getpid()}")
@@ -64,23 +66,30 @@ class BuiltProxies:
         done = run([str(go), "-C", str(self.checkout / "toxiproxy"), *build], {**os.environ, "CGO_ENABLED": "0"})
         if done.returncode != 0:
             building.unlink(missing_ok=True)
-            lines = done.stderr.splitlines()
-            said = [line for line in lines if line.strip() and not line.startswith("go: downloading")]
+            said = [line for line in done.stderr.splitlines() if line.strip() and "go: downloading" not in line]
             raise StackError(f"Go could not build toxiproxy: {(said or ['no message'])[0].strip()}")
         building.replace(program)
 
     @contextmanager
     def run(self) -> Iterator[Toxiproxy]:
+        """Runs it until the context or this process ends. Raises StackError."""
         self.prepare(lambda line: None)
         listen = self.listen()
-        _check_own(listen)
-        port, setpriv = _free_port(), str(find_program("setpriv", "util-linux"))
-        log = self.logs / "toxiproxy.log"
-        self.logs.mkdir(parents=True, exist_ok=True)
+        try:
+            _free_port(listen)
+        except OSError as error:
+            raise StackError(
+                f"no proxy can listen on {listen}, where the workers would reach it: {error.strerror}; race on the"
+                " stack local"
+            ) from None
+        port = _free_port(HOST)
+        log = self.settings.home / "log" / "toxiproxy.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        command = [str(self._program), "-host", HOST, "-port", str(port)]
         with log.open("ab") as output:
             process = subprocess.Popen(
                 # The kernel ends it when the controller is killed.
-                [setpriv, "--pdeathsig", "KILL", str(self._program), "-host", HOST, "-port", str(port)],
+                [str(find_program("setpriv", "util-linux")), "--pdeathsig", "KILL", *command],
                 env={"PATH": os.environ.get("PATH", os.defpath), "LOG_LEVEL": "info", **self.environment},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -98,26 +107,14 @@ class BuiltProxies:
                 yield proxy
         finally:
             process.terminate()
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(END_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.kill()
+            process.wait()
 
 
-def _check_own(host: str) -> None:
+def _free_port(host: str) -> int:
     with socket.socket() as probe:
-        try:
-            probe.bind((host, 0))
-        except OSError as error:
-            raise StackError(
-                f"no proxy can listen on {host}, where the containers would reach it: {error.strerror}. Does the engine"
-                " run in a virtual machine? Then race on the stack local"
-            ) from None
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
+        probe.bind((host, 0))
         port: int = probe.getsockname()[1]
         return port

@@ -66,13 +66,7 @@ class DeclaredSink:
 
 @functools.cache
 def _registered() -> Mapping[str, EntryPoint]:
-    found: dict[str, EntryPoint] = {}
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        if point.name in found:
-            both = " and ".join(_package(each) for each in (found[point.name], point))
-            raise StackError(f"the sink {point.name} comes twice, from {both}; uninstall one of them")
-        found[point.name] = point
-    return found
+    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
 
 
 def _package(point: EntryPoint) -> str:
@@ -92,11 +86,7 @@ def declared_sink(name: str) -> DeclaredSink:
         raise StackError(
             f"the sink {name} of {_package(point)} cannot be loaded: {in_one_line(error)}; correct or uninstall it"
         ) from error
-    if (
-        not isinstance(found, DeclaredSink)
-        or found.name != name
-        or [service.name for service in found.services][:1] != [name]
-    ):
+    if not isinstance(found, DeclaredSink) or (found.name, *(each.name for each in found.services[:1])) != (name, name):
         raise StackError(
             f"the sink {name} of {_package(point)}: {point.value} is no SinkKind with that name, whose first service"
             " bears it; correct or uninstall it"

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from sinkbench.errors import StackError
-from sinkbench.stack.tools import run
+from sinkbench.stack.tools import find_program, run
 
 # The bit of the right to mount in the kernel's capabilities.
 CAP_SYS_ADMIN = 21
 STATUS = Path("/proc/self/status")
 # A writer may need a page more than was in use a moment ago.
 TRIES = 50
-# A process that has just ended may keep a file open for a moment.
-UNMOUNT_SECONDS = 3.0
 
 
 class SmallDisk:
@@ -48,49 +45,45 @@ class SmallDisk:
             raise StackError(f"{self.path} is still full: {problem}")
 
 
-def check_small_disk(status: Path = STATUS) -> None:
-    """Raises StackError if this process may not mount a file system."""
-    rights = next((line for line in status.read_text().splitlines() if line.startswith("CapEff:")), "CapEff: 0")
-    if not int(rights.split()[1], 16) >> CAP_SYS_ADMIN & 1:
-        raise StackError("a small disk of the trial's own is mounted by root alone (CAP_SYS_ADMIN); run it as root")
-    if shutil.which("mount") is None or shutil.which("umount") is None:
-        raise StackError("a small disk needs the programs mount and umount; install the package mount")
+@dataclass(frozen=True)
+class SmallDisks:
+    """A small disk at `path` for the account `user`; it uses memory only for its content."""
 
+    path: Path
+    user: str
 
-@contextmanager
-def small_disk(path: Path, size_bytes: int, user: str) -> Iterator[SmallDisk]:
-    """Mounts a small disk at `path` for the account `user` until the context ends, or takes over one that a killed
-    controller left. It uses memory only for its content. Raises StackError.
-    """
-    try:
-        account = pwd.getpwnam(user)
-    except KeyError:
-        raise StackError(f"no small disk at {path}: there is no account {user}") from None
-    if path.is_mount():
-        left = os.statvfs(path)
-        size_bytes = max(size_bytes, 2 * (left.f_blocks - left.f_bfree) * left.f_frsize)
-        SmallDisk(path, size_bytes).free()
-    else:
-        options = f"size={size_bytes},mode=0700,uid={account.pw_uid},gid={account.pw_gid}"
-        if problem := _mount("-t", "tmpfs", "-o", options, "sinkbench", str(path)):
+    def check(self, status: Path = STATUS) -> None:
+        """Raises StackError if this process may not mount a file system; asks no service."""
+        rights = next((line for line in status.read_text().splitlines() if line.startswith("CapEff:")), "CapEff: 0")
+        if not int(rights.split()[1], 16) >> CAP_SYS_ADMIN & 1:
+            raise StackError("a small disk of the trial's own is mounted by root alone (CAP_SYS_ADMIN); run it as root")
+        find_program("mount", "mount")
+
+    @contextmanager
+    def mounted(self, size_bytes: int) -> Iterator[SmallDisk]:
+        """Mounts it until the context ends, or takes over the one that a killed controller left. Raises StackError."""
+        path = self.path
+        if path.is_mount():
+            left = os.statvfs(path)
+            size_bytes = max(size_bytes, 2 * (left.f_blocks - left.f_bfree) * left.f_frsize)
+            SmallDisk(path, size_bytes).free()
+        elif problem := _mount("-t", "tmpfs", "-o", f"size={size_bytes},mode=0700", "sinkbench", str(path)):
             raise StackError(f"no small disk at {path}: {problem}")
-    disk = SmallDisk(path, size_bytes)
-    try:
-        yield disk
-    finally:
-        if not disk.used:
-            unmount_small_disk(path)
+        disk = SmallDisk(path, size_bytes)
+        try:
+            shutil.chown(path, self.user)
+            yield disk
+        finally:
+            if not disk.used:
+                unmount_small_disk(path)
 
 
 def unmount_small_disk(path: Path) -> None:
     """Removes the small disk at `path` if there is one; the folder stays. Raises StackError if this account may not."""
     if not path.is_mount():
         return
-    deadline = time.monotonic() + UNMOUNT_SECONDS
-    while (done := run(["umount", str(path)])).returncode != 0 and time.monotonic() < deadline:
-        time.sleep(0.1)
-    if done.returncode != 0:
-        # No service uses it any more; --lazy frees its memory when the last file is closed.
+    if (done := run(["umount", str(path)])).returncode != 0:
+        # A process that has just ended may keep a file open; --lazy frees the memory when it is closed.
         done = run(["umount", "--lazy", str(path)])
     if done.returncode != 0:
         said = (done.stderr.strip().splitlines() or ["no message"])[0]

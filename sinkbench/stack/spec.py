@@ -9,7 +9,7 @@ from typing import Protocol
 
 from sinkbench.services.access import Access
 from sinkbench.stack.endpoint import Endpoint
-from sinkbench.stack.protocol import Promotion, Say
+from sinkbench.stack.protocol import Say
 from sinkbench.stack.security import Security
 from sinkbench.stack.supervisor import Program
 from sinkbench.topology import Node, Topology
@@ -41,13 +41,12 @@ class Place:
     def access(self, service: str) -> Access:
         return Access() if self.security is None else self.security.access(service)
 
+    def url(self, where: tuple[str, int]) -> str:
+        return "{}://{}:{}".format(self.scheme, *where)
+
     def hosts(self, port: str) -> list[str]:
         """Returns host:port of each node of a service for the setting of its port."""
-        return [self.host(node, port) for node in self.layout.of(port.partition("_")[0])]
-
-    def host(self, node: Node, port: str) -> str:
-        host, number = self.address(node, port)
-        return f"{host}:{number}"
+        return ["{}:{}".format(*self.address(node, port)) for node in self.layout.of(port.partition("_")[0])]
 
     def primary(self, service: str) -> str:
         return self.primaries.get(service) or self.layout.of(service)[0].name
@@ -72,18 +71,24 @@ class OwnNodes:
     data: Path
 
 
-class Roles(Promotion, Protocol):
-    """Which node of a sink is the primary, and how that changes."""
+class Roles(Protocol):
+    """Which node of a sink is the primary, and how that changes. Each method raises StackError."""
 
     @property
     def primary(self) -> str:
-        """The node that is the primary, or is about to be. Raises StackError if unknown."""
+        """The node that is the primary, or is about to be."""
+
+    def promote(self) -> tuple[str, int]:
+        """Kills the primary with SIGKILL and promotes a replica. Returns host and port of the new primary."""
+
+    def demote(self) -> None:
+        """Starts the killed node as a replica of the new primary, and waits until it is in sync."""
 
     def finish(self) -> None:
-        """Finishes an interrupted promotion before missing nodes are started. Raises StackError."""
+        """Finishes an interrupted promotion before missing nodes are started."""
 
     def restore(self, say: Say = lambda line: None) -> None:
-        """As in `Promotion`; reports progress."""
+        """Makes the first node the primary again and all others its replicas, unless they are. `up` does this too."""
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,13 @@ from sinkbench.secrets import conceal_misplaced, redacted
 from sinkbench.services.access import Access
 from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import sink_services
-from sinkbench.stack.sections import HttpSection, SinkSection, StackSection, Url
-from sinkbench.stack.stackvalues import kafka_settings, several, variables
+from sinkbench.stack.sections import HttpSection, SinkSection, StackSection, Url, kafka_settings, variables
 from sinkbench.yamlfile import YamlFile, mistake
 
 Settings = Annotated[dict[str, str], BeforeValidator(kafka_settings)]
+Urls = Annotated[
+    tuple[Url, ...], Field(strict=False), BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+]
 Variables = Annotated[dict[str, str], BeforeValidator(variables)]
 
 
@@ -26,11 +28,11 @@ class KafkaSection(StackSection):
 
 
 class ConnectSection(HttpSection):
-    urls: Annotated[tuple[Url, ...], Field(strict=False, min_length=1), BeforeValidator(several)]
+    urls: Urls = Field(min_length=1)
     workers: Annotated[int, Field(ge=1, le=1000)] | None = Field(
         default=None, description="number of workers (default: of urls); Connect does not tell"
     )
-    metrics: Annotated[tuple[Url, ...], Field(strict=False), BeforeValidator(several)] = Field(
+    metrics: Urls = Field(
         default=(), description="each worker's metrics: the Prometheus JMX exporter with connect/metrics.yaml"
     )
     variables: Variables = Field(
@@ -46,24 +48,18 @@ class ConnectSection(HttpSection):
 
 
 class LoadgenSection(HttpSection):
-    urls: Annotated[tuple[Url, ...], Field(strict=False, min_length=1), BeforeValidator(several)]
+    urls: Urls = Field(min_length=1)
 
 
 class StackFile(StackSection):
     """A stack file without the sinks' sections; `load_stack_file` makes a subclass with these."""
 
+    renamed = {"loadgens": "loadgen.urls"}  # noqa: RUF012
     kafka: KafkaSection
     connect: ConnectSection
-    loadgens: Annotated[tuple[Url, ...], Field(strict=False), BeforeValidator(several)] = ()
     loadgen: LoadgenSection | None = None
 
     _source: YamlFile = PrivateAttr()
-
-    @model_validator(mode="after")
-    def _loadgens_are_given_once(self) -> Self:
-        if self.loadgen is not None and self.loadgens:
-            raise mistake("{name} has both 'loadgens' and 'loadgen'; put all urls under 'loadgen'", "loadgens")
-        return self
 
     def where(self, *path: str | int) -> str:
         """`file:line` of a key or list item."""
@@ -78,14 +74,21 @@ class StackFile(StackSection):
         return self.connect.workers or len(self.connect.urls)
 
     @property
-    def loadgen_lines(self) -> dict[str, str]:
-        """`file:line` of each load generator's address, by name."""
-        key = ("loadgens",) if self.loadgen is None else ("loadgen", "urls")
-        return {name: self.where(*key, index) for index, name in enumerate(self._named_loadgens())}
-
-    def _named_loadgens(self) -> dict[str, str]:
-        urls = self.loadgens if self.loadgen is None else self.loadgen.urls
+    def loadgen_urls(self) -> dict[str, str]:
+        urls = () if self.loadgen is None else self.loadgen.urls
         return {f"loadgen-{number}": url for number, url in enumerate(urls, start=1)}
+
+    def lines(self) -> dict[str, str]:
+        """Returns `file:line` of each service's address, by name."""
+        return {
+            "kafka": self.where("kafka", "bootstrap"),
+            **{name: self.where(name, service.section.address_key) for name, service in sink_services().items()},
+            **{
+                f"connect-{number}": self.where("connect", "urls", number - 1)
+                for number in range(1, len(self.connect.urls) + 1)
+            },
+            **{name: self.where("loadgen", "urls", index) for index, name in enumerate(self.loadgen_urls)},
+        }
 
     def endpoints(self) -> Endpoints:
         """Worker ids are not in the file, so Connect's own (host:port) are used."""
@@ -102,7 +105,7 @@ class StackFile(StackSection):
             connect_access=connect.access,
             connect_metrics={f"connect-{number}": url for number, url in enumerate(connect.metrics, start=1)},
             connect_variables={**needed, **connect.variables},
-            loadgens=self._named_loadgens(),
+            loadgens=self.loadgen_urls,
             loadgen_access=Access() if self.loadgen is None else self.loadgen.access,
             shared=True,
             stack_file=self.path,

@@ -6,8 +6,8 @@ import http.client
 import sys
 import time
 import xmlrpc.client
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,22 +45,17 @@ class Supervisor:
     def _rpc(self) -> Any:
         return getRPCInterface({"SUPERVISOR_SERVER_URL": f"unix://{self.socket}"})
 
-    def answers(self) -> bool:
+    def _daemon(self) -> psutil.Process | None:
         try:
             with self._rpc() as rpc:
-                rpc.supervisor.getState()
-        except NO_ANSWER:
-            return False
-        return True
+                return psutil.Process(rpc.supervisor.getPID())
+        except (*NO_ANSWER, psutil.Error):
+            return None
 
     def start_id(self) -> str | None:
         """Its process id and start time; None if it does not run."""
-        try:
-            with self._rpc() as rpc:
-                daemon = psutil.Process(rpc.supervisor.getPID())
-                return f"{daemon.pid} {daemon.create_time():.2f}"
-        except (*NO_ANSWER, psutil.Error):
-            return None
+        daemon = self._daemon()
+        return None if daemon is None else f"{daemon.pid} {daemon.create_time():.2f}"
 
     def launch(self, environment: Mapping[str, str]) -> None:
         """Starts supervisord in the background and waits for it. Raises StackError with its output."""
@@ -69,7 +64,7 @@ class Supervisor:
         done = run([sys.executable, "-m", "supervisor.supervisord", "-c", str(self.config)], environment)
         deadline = time.monotonic() + 15
         while done.returncode == 0 and time.monotonic() < deadline:
-            if self.answers():
+            if self._daemon() is not None:
                 return
             time.sleep(0.05)
         raise StackError(f"supervisord did not start: {(done.stderr or done.stdout).strip() or 'no answer in 15 s'}")
@@ -93,48 +88,38 @@ class Supervisor:
             for one in infos
         ]
 
-    def _full_name(self, name: str) -> str:
-        for program in self.programs():
-            if program.name == name:
-                return f"{program.group}:{program.name}"
-        raise StackError(f"{name}: no such service; there are {', '.join(sorted(p.name for p in self.programs()))}")
-
     def start(self, name: str) -> None:
         """Does not wait until it is ready. Raises StackError."""
-        with self._rpc() as rpc, _faults(f"{name} could not be started", "ALREADY_STARTED"):
-            rpc.supervisor.startProcess(self._full_name(name), False)
+        self._do("startProcess", name, False, harmless="ALREADY_STARTED")
 
     def stop(self, name: str) -> None:
         """Waits for its end. Raises StackError."""
-        with self._rpc() as rpc, _faults(f"{name} could not be stopped", "NOT_RUNNING"):
-            rpc.supervisor.stopProcess(self._full_name(name), True)
+        self._do("stopProcess", name, True)
 
     def kill(self, name: str) -> None:
         """Kills one program and its children with SIGKILL, if it runs. Raises StackError."""
-        with self._rpc() as rpc, _faults(f"{name} could not be killed", "NOT_RUNNING"):
-            rpc.supervisor.signalProcess(self._full_name(name), "KILL")
+        self._do("signalProcess", name, "KILL")
+
+    def _do(self, what: str, name: str, argument: object, harmless: str = "NOT_RUNNING") -> None:
+        groups = {program.name: program.group for program in self.programs()}
+        if name not in groups:
+            raise StackError(f"{name}: no such service; there are {', '.join(sorted(groups))}")
+        try:
+            with self._rpc() as rpc:
+                getattr(rpc.supervisor, what)(f"{groups[name]}:{name}", argument)
+        except xmlrpc.client.Fault as fault:
+            if harmless not in fault.faultString:
+                raise StackError(f"{name}: {what} failed: {fault.faultString}") from None
 
     def shutdown(self) -> None:
         """Stops every program, then supervisord; returns when its process is gone, or after 60 s."""
-        try:
-            with self._rpc() as rpc:
-                daemon = psutil.Process(rpc.supervisor.getPID())
-                # Workers first: a worker without its broker waits for it instead of stopping.
-                rpc.supervisor.stopProcessGroup("connect", True)
-                # All others at once: shutdown would stop them one by one.
-                rpc.supervisor.stopAllProcesses(True)
-                rpc.supervisor.shutdown()
-        except (*NO_ANSWER, psutil.NoSuchProcess):
+        if (daemon := self._daemon()) is None:
             return
+        with suppress(*NO_ANSWER), self._rpc() as rpc:
+            # Workers first: a worker without its broker waits for it instead of stopping.
+            rpc.supervisor.stopProcessGroup("connect", True)
+            # All others at once: shutdown would stop them one by one.
+            rpc.supervisor.stopAllProcesses(True)
+            rpc.supervisor.shutdown()
         with suppress(psutil.TimeoutExpired):
             daemon.wait(60)
-
-
-@contextmanager
-def _faults(what: str, harmless: str) -> Iterator[None]:
-    """Raises supervisord's faults as StackError, except those that say there was nothing to do."""
-    try:
-        yield
-    except xmlrpc.client.Fault as fault:
-        if harmless not in fault.faultString:
-            raise StackError(f"{what}: {fault.faultString}") from None

@@ -1,10 +1,14 @@
-"""Finds the programs of the local stack. `scripts/setup` runs it to print the missing ones: standard library only."""
+"""Finds the programs of the local stack, and fetches those that come from Maven. `scripts/setup` runs it to print the
+missing ones: standard library only.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -12,20 +16,24 @@ from functools import partial
 from pathlib import Path
 
 from sinkbench.errors import StackError
+from sinkbench.stack.protocol import Say
 
-# Go fetches a newer version itself if the build requires it.
-MINIMUM_GO = (1, 21)
 MINIMUM_JAVA = 21
 MINIMUM_POSTGRES = 13
 # Elasticsearch starts its JVM with this module; some small runtimes omit it.
 VECTOR_MODULE = "jdk.incubator.vector"
-SYSTEM_PATHS = "/usr/local/sbin:/usr/sbin:/sbin"
+PROJECTS = ("connect", "elasticsearch")
+# Without a locale Java cannot find files whose path has non-ASCII letters.
+UTF8 = {"LC_ALL": "C.UTF-8"}
+SYSTEM_PATHS = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/go/bin"
 
 
-def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """Runs a command without input to its end and captures its output."""
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        command, env=environment, cwd=folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
 
 
@@ -85,18 +93,63 @@ def find_program(name: str, package: str) -> Path:
     return Path(program)
 
 
-def find_go(folder: Path = Path("/usr/local/go/bin")) -> Path:
-    """Returns the program on PATH, else in `folder`. Raises StackError if there is none or it is too old."""
-    wanted = "Go 1.23 or newer builds toxiproxy, which faults of the network need"
-    install = "install the package golang-go, or a newer Go and put its folder bin on PATH"
-    found = shutil.which("go", path=f"{os.environ.get('PATH', os.defpath)}:{folder}")
-    if found is None:
-        raise StackError(f"{wanted}: found none; {install}")
-    version = run([found, "env", "GOVERSION"]).stdout.strip()
-    numbers = re.match(r"go(\d+)\.(\d+)", version)
-    if numbers is None or (int(numbers[1]), int(numbers[2])) < MINIMUM_GO:
-        raise StackError(f"{wanted}: found {version or 'one that does not run'} at {found}; {install}")
-    return Path(found)
+def _digest(checkout: Path) -> str:
+    files = [file for project in PROJECTS for file in sorted((checkout / project).rglob("pom.xml"))]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]:
+    """Fetches the programs of the `pom.xml` files into `dist` if these have changed. Returns the path of each, by the
+    variable of the run scripts. Raises StackError with Maven's first error.
+    """
+    stamp = dist / "complete"
+    wanted = _digest(checkout)
+    if not stamp.exists() or stamp.read_bytes() != wanted.encode():
+        maven = find_program("mvn", "maven")
+        java = find_java()
+        shutil.rmtree(dist, ignore_errors=True)
+        dist.mkdir(parents=True)
+        for project in PROJECTS:
+            say(f"fetching {project}'s programs with Maven")
+            done = run(
+                # -Ddist: the checkout's target folder may be read-only or shared with other accounts.
+                [str(maven), "-q", "-B", "-f", str(checkout / project / "pom.xml"), "package", f"-Ddist={dist}"],
+                {**os.environ, **UTF8, "JAVA_HOME": str(java)},
+            )
+            if done.returncode != 0:
+                errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
+                raise StackError(f"Maven could not fetch {project}'s programs: {(errors or ['no message'])[0].strip()}")
+        make_manifests(checkout, java, dist)
+        _let_others_read(dist)
+        stamp.write_text(wanted)
+    unpacked = sorted(dist.glob("elasticsearch-*"))
+    if not unpacked:
+        raise StackError(f"{dist}: holds no Elasticsearch; delete that folder and start again")
+    return {
+        "KAFKA_LIBS": str(dist / "kafka" / "libs"),
+        "CONNECT_PLUGINS": str(dist / "plugins"),
+        "CONNECT_METRICS_AGENT": str(dist / "jmx-exporter" / "jmx_prometheus_javaagent.jar"),
+        "ELASTICSEARCH_HOME": str(unpacked[-1]),
+    }
+
+
+def _let_others_read(folder: Path) -> None:
+    # The services may run as another account, and some archives hold files that only their owner may read.
+    for path in folder.rglob("*"):
+        mode = path.stat().st_mode
+        path.chmod(mode | 0o555 if path.is_dir() or mode & stat.S_IXUSR else mode | 0o444)
+
+
+def make_manifests(checkout: Path, java: Path, dist: Path) -> None:
+    """Gives every plugin a service manifest, so that workers need not scan classes. Raises StackError if that fails."""
+    done = run(
+        [str(checkout / "connect" / "make-manifests"), str(dist / "plugins")],
+        {**os.environ, **UTF8, "JAVA_HOME": str(java), "KAFKA_LIBS": str(dist / "kafka" / "libs")},
+    )
+    if done.returncode != 0:
+        errors = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line or "Exception" in line]
+        reason = (errors or [done.stderr.strip() or "no message"])[0]
+        raise StackError(f"{dist / 'plugins'}: no plugin manifests could be made: {reason}")
 
 
 def missing() -> list[str]:

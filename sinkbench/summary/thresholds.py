@@ -3,7 +3,7 @@ interval contains the threshold, more trials may change the result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Self
@@ -105,7 +105,7 @@ class _Figure:
     spread: tuple[float, float] | None = None
 
 
-def load_thresholds(path: Path, connectors: Path, stamping: Collection[str] | None = None) -> tuple[Plan, list[Check]]:
+def load_thresholds(path: Path, connectors: Path) -> tuple[Plan, list[Check]]:
     """Reads a file of thresholds and its plan, as `load_plan` does. PlanError has a line for each mistake in either
     file."""
     source = YamlFile(path, "file of thresholds", PlanError)
@@ -113,7 +113,7 @@ def load_thresholds(path: Path, connectors: Path, stamping: Collection[str] | No
         wanted = Thresholds.model_validate(source.content)
     except ValidationError as invalid:
         raise PlanError(source.explain(invalid, Thresholds)) from None
-    plan = load_plan(path.parent / wanted.plan, connectors, stamping)
+    plan = load_plan(path.parent / wanted.plan, connectors)
     labels = [entry.shown_name for entry in plan.pipelines]
     for index, asked in enumerate(wanted.cells):
         names = [(asked.cell, "cell"), *([(asked.ratio.to, "ratio")] if asked.ratio else [])]

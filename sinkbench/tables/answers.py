@@ -17,9 +17,10 @@ from sinkbench.results import CellSummary, Interval, RunSummary
 from sinkbench.summary.answers import BEST, EQUAL, PUBLISHED, Answer, answers_of, left_out, unmatched
 from sinkbench.summary.attribution import Attribution, Step, attributions_of, unattributed
 
+_LONGER = "race again while the stack is up (`sinkbench up` first), since warming up takes longer here"
 _ADVICE = {
-    ReasonCode.NOT_WARM: "raise drain.warm_up_seconds, or race again while the stack is up: `sinkbench up` first",
-    ReasonCode.RISING: "raise drain.warm_up_seconds, or race again while the stack is up: `sinkbench up` first",
+    ReasonCode.NOT_WARM: _LONGER,
+    ReasonCode.RISING: _LONGER,
     ReasonCode.SHARED: "stop or delete the other connectors, and stop the other load, or race on a stack of your own",
     ReasonCode.CONTENT_NOT_CHECKED: "keep the documents in the index or table (docs/methods.md, altered records)",
     ReasonCode.NOT_STEADY: "raise drain.window_seconds or trials, or race on a quieter machine",

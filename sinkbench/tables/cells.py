@@ -1,63 +1,89 @@
-"""A run as a table of its cells, with answers and remarks. Text is ASCII except for names chosen by users."""
+"""A run in full, in sections of tables and lines: for `sinkbench show`, exports and the report alike."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TextIO
+from dataclasses import dataclass
 
 from pydantic import JsonValue
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.analysis.rates import usable_rate
 from sinkbench.bottleneck.verdict import NOT_IDENTIFIED
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics import WHERE
 from sinkbench.metrics.changes import CHANGES
 from sinkbench.metrics.cost import COSTS
+from sinkbench.metrics.durability import DURABILITY
 from sinkbench.metrics.foreign import much_foreign
-from sinkbench.metrics.format import percent
+from sinkbench.metrics.format import percent, whole
 from sinkbench.metrics.memory import RESOURCES
 from sinkbench.metrics.metric import ROOMY
 from sinkbench.metrics.names import cell_name
 from sinkbench.metrics.pool import POOLS
 from sinkbench.metrics.queries import READS
-from sinkbench.metrics.rate import at_least_in_words, has_interval
+from sinkbench.metrics.rate import at_least_in_words
 from sinkbench.metrics.recovery import RECOVERIES, STATUS
 from sinkbench.metrics.rescale import RESCALES
-from sinkbench.results import Bottleneck, CellSummary, RunSummary
+from sinkbench.results import Bottleneck, CellSummary, RunSummary, TrialRecord
 from sinkbench.tables.answers import answer_lines
-from sinkbench.tables.bounds import bound_lines
 from sinkbench.tables.faults import fault_line, fault_lines, is_faults, matrix_table
-from sinkbench.tables.loads import is_load, load_lines
-from sinkbench.tables.percell import cell_table, cells_table, durability_table, load_table
-from sinkbench.tables.prices import price_lines
+from sinkbench.tables.lines import load_lines, price_lines, record_lines
+from sinkbench.tables.percell import cell_table, cells_table, cpu_table, load_table
 from sinkbench.tables.queries import query_lines, query_table
-from sinkbench.tables.records import record_lines
 from sinkbench.tables.scaling import scaling_line, scaling_table
-from sinkbench.tables.stages import limit_line, stage_table
-from sinkbench.tables.text import plain_text, printed
+from sinkbench.tables.stages import bound_table, limit_line, stage_table
+from sinkbench.tables.text import new_table, plain_text, words
 
 # Messages of services, which have no common form.
 _OF_MANY_KINDS = {ReasonCode.UNKNOWN, ReasonCode.SERVICE_ERROR, ReasonCode.CONNECT_REFUSED}
-_PIPE_WIDTH = 140
+WIDTH = 140
 
 
-def show(summary: RunSummary, file: TextIO | None = None) -> None:
-    """Prints a run: heading, tables, answers and remarks; in the terminal's width, or in 140 columns without colour."""
-    out = sys.stdout if file is None else file
-    console = Console(file=out)
-    text = printed(_parts(summary, console.width), console) if out.isatty() else render(summary)
-    # A name that the output's encoding lacks must not end the command that measured it.
-    encoding = getattr(out, "encoding", None) or "utf-8"
-    out.write(text.encode(encoding, "replace").decode(encoding))
+@dataclass(frozen=True)
+class Section:
+    """A part of a run; its `key` is the option of `sinkbench show` that prints it."""
+
+    key: str
+    title: str
+    parts: Sequence[str | Table]
 
 
-def render(summary: RunSummary, width: int = _PIPE_WIDTH) -> str:
-    """What `show` prints into a pipe, with tables of at most `width` columns."""
-    return plain_text(_parts(summary, width), width)
+def sections(summary: RunSummary, width: int = WIDTH, trials: Sequence[TrialRecord] = ()) -> list[Section]:
+    """All that has data, with tables of at most `width` columns."""
+    found: list[tuple[str, str, Sequence[str | Table | None]]] = [
+        ("cells", "Cells", _cells(summary, width)),
+        ("queries", "Queries", [query_table(summary), cell_table(READS, summary), *query_lines(summary)]),
+        ("bottlenecks", "Bottlenecks and limits", _bottlenecks(summary)),
+        ("cpu", "CPU time", [cpu_table(summary)]),
+        ("memory", "Memory and disk", [cell_table(RESOURCES, summary, width)]),
+        ("cost", "Cost", [cell_table(COSTS, summary), *price_lines(summary)]),
+        ("pool", "Connection pool", [cell_table(POOLS, summary)]),
+        ("durability", "Durability", [cell_table(DURABILITY, summary)]),
+        ("notes", "Notes", remarks(summary, width)),
+        ("trials", "Trials", [trial_table(summary, trials)]),
+    ]
+    kept = [Section(key, title, [part for part in parts if part is not None]) for key, title, parts in found]
+    return [section for section in kept if section.parts]
+
+
+def render(summary: RunSummary, width: int = WIDTH, trials: Sequence[TrialRecord] = ()) -> str:
+    """The whole run as text, without colours."""
+    parts: list[str | Table] = [*heading(summary), "", *answer_lines(summary), ""]
+    for section in sections(summary, width, trials):
+        parts += spaced(section.parts)
+    return plain_text([*parts, WHERE], width)
+
+
+def spaced(parts: Sequence[str | Table]) -> Iterator[str | Table]:
+    """The parts of a section with an empty line after each table, and after the last line."""
+    for part in parts:
+        yield part
+        if isinstance(part, Table):
+            yield ""
+    if isinstance(parts[-1], str):
+        yield ""
 
 
 def heading(summary: RunSummary) -> list[str]:
@@ -76,8 +102,8 @@ def heading(summary: RunSummary) -> list[str]:
     return [f"run {summary.run}{unfinished}", ", ".join(filter(None, parts))]
 
 
-def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
-    """The lines below the table: faults and notes of each cell in full."""
+def remarks(summary: RunSummary, width: int = WIDTH) -> list[str]:
+    """Faults and notes of each cell in full, and what holds for the whole run."""
     lines = []
     for cell in summary.cells:
         name = cell_name(cell, summary)
@@ -85,28 +111,18 @@ def remarks(summary: RunSummary, width: int = _PIPE_WIDTH) -> list[str]:
         if cell.at_least is not None:
             least = at_least_in_words(cell)
             lines.append(f"{name}: {f'{least} records/s, ' if least else ''}{cell.at_least.text}")
-        if cell.bottleneck is not None:
-            lines.append(_limited(name, cell.bottleneck))
         lines += [f"* {name}: {note}" for note in cell.notes]
         if (foreign := much_foreign(cell, summary)) is not None:
             lines.append(
-                f"{name}: up to {foreign:.1f} cores were busy with what is no part of the stack"
+                f"{name}: up to {foreign:.1f} cores were busy with other load"
                 f" ({cell.stolen_cores or 0.0:.1f} of them stolen by a hypervisor): compare runs of a quieter machine"
             )
     lines += record_lines(summary)
-    lines += [f"Also there when the run began: {each}." for each in summary.also_there]
     if is_load(summary):
         return lines
     rates = [rate for cell in summary.cells if (rate := usable_rate(cell)) is not None]
     if any(rate.interval is None and len(rate.values) > 1 for rate in rates):
-        where = "In brackets" if any(map(has_interval, summary.cells)) else "Next to a rate"
-        lines.append(f"{where} are its lowest and highest trial: too few trials for an interval.")
-    shares = [each for cell in summary.cells if (each := cell.efficiency_by_block) is not None]
-    if any(each.interval is None for each in shares):
-        fewest = min(len(each.values) for each in shares)
-        blocks = f"{fewest} {'block' if fewest == 1 else 'blocks'}"
-        few = f"fewer than {FEWEST_BLOCKS} blocks have both rates"
-        lines.append(f"A share of a limit has no interval where {few} (here {blocks}): in brackets lowest and highest.")
+        lines.append("Ranges in brackets are min-max; confidence intervals need at least 5 trials.")
     overhead = [cell.monitoring_overhead_cores for cell in summary.cells if cell.monitoring_overhead_cores is not None]
     if overhead:
         lines.append(f"Monitoring overhead: at most {percent(max(overhead))} of one core.")
@@ -125,36 +141,55 @@ def resumed_in_words(summary: RunSummary) -> str:
     return f"resumed {' and '.join(summary.resumed)}" if summary.resumed else ""
 
 
-def _parts(summary: RunSummary, width: int) -> Iterator[str | Table]:
-    yield from (*heading(summary), "")
-    for block in _blocks(summary, width):
-        yield from (*block, "") if block else ()
-    if is_faults(summary):
-        yield from (fault_line(summary), *fault_lines(summary))
-    yield from answer_lines(summary)
-    yield from load_lines(summary) if is_load(summary) else []
-    yield from price_lines(summary)
-    yield from query_lines(summary)
-    yield from (*remarks(summary, width), *map(limit_line, summary.limits), *bound_lines(summary), WHERE)
+def is_load(summary: RunSummary) -> bool:
+    """Whether the run offered constant loads: modes sustain, capacity and faults."""
+    return bool(summary.cells) and summary.cells[0].mode in ("sustain", "capacity", "faults")
 
 
-def _blocks(summary: RunSummary, width: int) -> Iterator[Sequence[str | Table]]:
-    """The tables, and the lines between them; blocks without data are empty."""
-    resources: Sequence[Table | None] = ()
+def main_tables(summary: RunSummary, width: int = WIDTH) -> list[str | Table | None]:
+    """The result of a run in the tables of its mode."""
     if is_faults(summary):
-        first: Sequence[Table | None] = (
-            matrix_table(summary),
-            *(cell_table(key, summary) for key in (RECOVERIES, STATUS)),
-        )
-    else:
-        first = (load_table(summary, width) if is_load(summary) else cells_table(summary, width),)
-        resources = (cell_table(RESOURCES, summary, width), cell_table(COSTS, summary))
+        return [matrix_table(summary), fault_line(summary), *fault_lines(summary)]
+    rates = load_table(summary, width) if is_load(summary) else cells_table(summary, width)
+    return [rates if rates.row_count else None, cell_table(RESCALES, summary)]
+
+
+def trial_table(summary: RunSummary, trials: Sequence[TrialRecord]) -> Table | None:
+    """Every trial in the order taken; None without any."""
+    names = {cell.cell: cell_name(cell, summary) for cell in summary.cells}
+    table = new_table("cell", "block", "records", "records/s", "warm-up\nseconds", "seconds", words("used"))
+    for trial in trials:
+        why = trial.invalid[0] if trial.invalid else "no: not warm" if trial.warm is False else "yes"
+        row = [
+            names.get(trial.cell, trial.label),
+            "pilot" if trial.pilot else f"{trial.block}",
+            whole(trial.records),
+            whole(trial.records_per_second),
+            whole(trial.warm_up_seconds),
+            whole(trial.seconds),
+            f"no: {why}" if trial.invalid else why,
+        ]
+        table.add_row(*map(Text, row))
+    return table if table.row_count else None
+
+
+def _cells(summary: RunSummary, width: int) -> list[str | Table | None]:
+    recovered = [cell_table(key, summary) for key in (RECOVERIES, STATUS)] if is_faults(summary) else []
     law = scaling_table(summary.scaling) if summary.scaling else None
-    yield from ([table] for table in (*first, cell_table(RESCALES, summary), law) if table is not None)
-    yield [*map(scaling_line, summary.scaling)]
-    of_load = (cell_table(key, summary) for key in (READS, CHANGES, POOLS))
-    rest = (stage_table(summary), *of_load, query_table(summary), durability_table(summary), *resources)
-    yield from ([table] for table in rest if table is not None)
+    return [
+        *main_tables(summary, width),
+        *recovered,
+        law,
+        *map(scaling_line, summary.scaling),
+        cell_table(CHANGES, summary),
+        *load_lines(summary),
+    ]
+
+
+def _bottlenecks(summary: RunSummary) -> list[str | Table | None]:
+    found = [(cell_name(cell, summary), cell.bottleneck) for cell in summary.cells if cell.bottleneck is not None]
+    limits = map(limit_line, summary.limits)
+    return [stage_table(summary), bound_table(summary), *limits, *(_limited(name, each) for name, each in found)]
 
 
 def _wrong(cell: CellSummary) -> list[str]:
@@ -175,4 +210,5 @@ def _wrong(cell: CellSummary) -> list[str]:
 def _limited(name: str, found: Bottleneck) -> str:
     if found.cause == NOT_IDENTIFIED:
         return f"{name}: what limits it is not identified ({found.evidence})"
-    return f"{name}: limited by {found.component}, {found.cause}: {found.evidence}"
+    also = f"; also {'; '.join(found.also)}" if found.also else ""
+    return f"{name}: limited by {found.component}, {found.cause}: {found.evidence}{also}"

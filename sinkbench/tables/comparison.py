@@ -1,70 +1,100 @@
-"""A comparison of two runs as text and as Markdown: other differences first, then the cells."""
+"""Runs compared, as text and as Markdown: two cell by cell, with what else differs, or any number in columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 from rich.table import Table
 from rich.text import Text
 
 from sinkbench.metrics import WHERE
-from sinkbench.metrics.format import NOT_MEASURED, formatted, megabytes, tenths, whole
+from sinkbench.metrics.format import NOT_MEASURED, formatted, tenths
+from sinkbench.metrics.names import in_short
+from sinkbench.metrics.rate import rate_and_spread
 from sinkbench.results import RunSummary
 from sinkbench.runs.compare import Compared, Comparison
+from sinkbench.runs.reader import StoredRun
 from sinkbench.tables.cells import resumed_in_words
 from sinkbench.tables.markdown import escaped, markdown_table
 from sinkbench.tables.text import new_table, plain_text, words
 
 _LONGEST_VALUE = 44
-HEADERS = ("cell", "A records/s", "B records/s", "B/A", "95 % interval", "verdict")
-COST_HEADERS = ("cell", "A CPU s per million", "B CPU s per million", "B/A", "95 % interval", "verdict")
-MEMORY_HEADERS = ("cell", "A peak MB", "B peak MB", "B/A", "95 % interval", "verdict")
-DISK_HEADERS = ("cell", "A bytes/record", "B bytes/record", "B/A", "95 % interval", "verdict")
-NUMBERS = (1, 2, 3, 4)
 SAME = "Environment, plan and connectors are the same."
 
 
-def as_text(comparison: Comparison) -> str:
-    """The comparison for a terminal or a pipe, about 140 columns wide; long names of cells make it wider."""
-    return plain_text(_parts(comparison))
+def headers(figure: str) -> tuple[str, ...]:
+    return ("cell", f"A {figure}", f"B {figure}", "B/A", "95 % interval", "verdict")
 
 
-def _parts(comparison: Comparison) -> Iterator[str | Table]:
-    found = [(each.what, _cut(each.a), _cut(each.b)) for each in comparison.differences]
-    yield from (*heading(comparison), "")
-    yield _filled(new_table("differs", words("A"), words("B")), found) if found else SAME
-    yield ""
-    yield from (_cells(HEADERS, map(row, comparison.cells)), "")
-    for headers, rows in more_rows(comparison):
-        yield from (_cells(headers, rows), "")
-    yield from (*remarks(comparison), WHERE)
+Part = str | tuple[Sequence[str], Sequence[Sequence[str]]]
+"""A line, or the heads and the rows of a table."""
 
 
-def _cells(headers: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Table:
-    return _filled(new_table(headers[0], *headers[1:-1], words(headers[-1])), rows)
-
-
-def _filled(table: Table, rows: Iterable[tuple[str, ...]]) -> Table:
-    for each in rows:
-        table.add_row(*map(Text, each))
-    return table
-
-
-def as_markdown(comparison: Comparison) -> str:
+def compared(comparison: Comparison) -> list[list[Part]]:
+    """A comparison of two runs in blocks: the runs, what differs, a table for each figure, and remarks."""
     found = [(each.what, each.a, each.b) for each in comparison.differences]
-    blocks = [
-        [f"- {escaped(line)}" for line in heading(comparison)],
-        markdown_table(("differs", "A", "B"), found) if found else [SAME],
-        markdown_table(HEADERS, [row(cell) for cell in comparison.cells], NUMBERS),
-        *(markdown_table(headers, rows, NUMBERS) for headers, rows in more_rows(comparison)),
-        [f"- {escaped(line)}" for line in remarks(comparison)],
+    blocks: list[list[Part]] = [
+        [f"{side}: {_run(run.summary)}" for side, run in (("A", comparison.a), ("B", comparison.b))],
+        [(("differs", "A", "B"), found) if found else SAME],
     ]
-    return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
+    for figure, cells in comparison.by.items():
+        blocks.append([(headers(figure), [_row(cell) for cell in cells])])
+    return [*blocks, [*remarks(comparison)]]
 
 
-def heading(comparison: Comparison) -> list[str]:
-    return [f"{side}: {_run(run.summary)}" for side, run in (("A", comparison.a), ("B", comparison.b))]
+def side_by_side(runs: Sequence[StoredRun]) -> list[list[Part]]:
+    """The rates of any number of runs, a column each, without verdicts."""
+    names = [chr(ord("A") + place) if place < 26 else f"{place + 1}" for place in range(len(runs))]
+    cells = [{cell.cell: cell for cell in run.summary.cells} for run in runs]
+    rows = []
+    for key in dict.fromkeys(key for of_run in cells for key in of_run):
+        texts = []
+        for of_run in cells:
+            cell = of_run.get(key)
+            rate, spread = rate_and_spread(cell, in_brackets=True) if cell else (NOT_MEASURED, NOT_MEASURED)
+            state = in_short(cell).replace("\n", ", ").removesuffix(" *") if cell and not cell.passed else ""
+            texts.append(state or (rate if spread == NOT_MEASURED else f"{rate} {spread}"))
+        rows.append((key, *texts))
+    return [
+        [f"{name}: {_run(run.summary)}" for name, run in zip(names, runs, strict=True)],
+        [(("records/s", *names), rows)],
+        ["For verdicts compare two of them: sinkbench compare RUN RUN"],
+    ]
+
+
+def as_text(blocks: Iterable[Sequence[Part]]) -> str:
+    """For a terminal or a pipe; long names of cells make it wide."""
+    parts: list[str | Table] = []
+    for block in blocks:
+        parts += [part if isinstance(part, str) else _table(*part) for part in block]
+        parts += [""] if block else []
+    return plain_text([*parts, WHERE])
+
+
+def as_markdown(blocks: Iterable[Sequence[Part]]) -> str:
+    texts = [
+        [
+            line
+            for part in block
+            for line in (
+                [f"- {escaped(part)}"] if isinstance(part, str) else markdown_table(*part, range(1, len(part[0]) - 1))
+            )
+        ]
+        for block in blocks
+    ]
+    return "\n\n".join("\n".join(lines) for lines in texts if lines) + "\n"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    if heads[0] == "differs":
+        table = new_table(heads[0], *map(words, heads[1:]))
+        rows = [[_cut(text) for text in row] for row in rows]
+    else:
+        table = new_table(heads[0], *heads[1:-1], words(heads[-1]))
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def _run(summary: RunSummary) -> str:
@@ -74,74 +104,32 @@ def _run(summary: RunSummary) -> str:
     return f"run {summary.run} (plan {summary.plan.name}, {taken} trials{unfinished}{resumed})"
 
 
-def row(cell: Compared) -> tuple[str, ...]:
-    return _row(cell, whole)
-
-
-def cost_row(cell: Compared) -> tuple[str, ...]:
-    return _row(cell, lambda seconds: tenths(seconds, 99.95))
-
-
-def more_rows(comparison: Comparison) -> list[tuple[Sequence[str], list[tuple[str, ...]]]]:
-    """Headers and rows of the tables after that of rates: CPU time, memory and disk, if measured."""
-    found = [
-        (COST_HEADERS, [cost_row(cell) for cell in costs_shown(comparison)]),
-        (MEMORY_HEADERS, [_row(cell, megabytes) for cell in _known(comparison.memory)]),
-        (DISK_HEADERS, [_row(cell, whole) for cell in _known(comparison.disk)]),
-    ]
-    return [(headers, rows) for headers, rows in found if rows]
-
-
-def costs_shown(comparison: Comparison) -> list[Compared]:
-    """The cells whose CPU times are compared; none if no trial of either run has them."""
-    return _known(comparison.costs)
-
-
-def _known(cells: list[Compared]) -> list[Compared]:
-    return cells if any(cell.a is not None or cell.b is not None for cell in cells) else []
-
-
-def _row(cell: Compared, shown: Callable[[float | None], str]) -> tuple[str, ...]:
+def _row(cell: Compared) -> tuple[str, ...]:
     interval = cell.interval
+    shown = partial(tenths, whole_from=99.95)
+    star = " *" if cell.why else ""
+    smallest = "" if cell.smallest_percent is None else f" (one of {cell.smallest_percent:.1f} % would show)"
     return (
         cell.name,
         *map(shown, (cell.a, cell.b)),
         formatted(cell.ratio, ".3f"),
         NOT_MEASURED if interval is None else f"{interval.low:.3f}-{interval.high:.3f}",
-        _verdict(cell),
+        f"{cell.verdict}{smallest}{star}",
     )
 
 
-def _verdict(cell: Compared) -> str:
-    star = " *" if cell.why else ""
-    if cell.smallest_percent is None:
-        return f"{cell.verdict}{star}"
-    return f"{cell.verdict} (one of {cell.smallest_percent:.1f} % would show){star}"
-
-
 def remarks(comparison: Comparison) -> list[str]:
-    """The lines below the table: why a cell has no verdict, and the scope of the verdicts."""
-    # What cannot be compared at all is listed once.
-    others = (comparison.costs, comparison.memory, comparison.disk)
-    shown = [*comparison.cells, *chain.from_iterable(map(_known, others))]
-    whys = dict.fromkeys((cell.name, cell.why) for cell in shown if cell.why)
+    """Why a cell has no verdict, once each, and the scope of the verdicts."""
+    whys = dict.fromkeys((cell.name, cell.why) for cells in comparison.by.values() for cell in cells if cell.why)
     lines = [f"* {name}: {why}" for name, why in whys]
     tested = sum(cell.interval is not None for cell in comparison.cells)
     if tested:
-        lines.append(
-            "each verdict holds at 5 % for its whole table"
-            + (f" of {tested} cells that were tested" if tested > 1 else "")
-            + "; each interval is of its own cell alone."
-        )
-    return [*lines, *_unaudited("A", comparison.a.summary), *_unaudited("B", comparison.b.summary)]
-
-
-def _unaudited(side: str, summary: RunSummary) -> list[str]:
-    """The cells of a run with trials that were not audited, a line each."""
-    return [
-        f"run {side}: {cell.cell}: not audited in {cell.not_audited} of {cell.trials} trials, so what is lost there is"
-        " not known"
-        for cell in summary.cells
+        of = f" of {tested} cells that were tested" if tested > 1 else ""
+        lines.append(f"Each verdict holds at 5 % for its whole table{of}; each interval is of its own cell alone.")
+    return lines + [
+        f"run {side}: {cell.cell}: not audited in {cell.not_audited} of {cell.trials} trials: losses there are unknown"
+        for side, run in (("A", comparison.a), ("B", comparison.b))
+        for cell in run.summary.cells
         if cell.not_audited
     ]
 

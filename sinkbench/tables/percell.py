@@ -10,14 +10,16 @@ from rich.table import Column as RichColumn
 from rich.table import Table
 from rich.text import Text
 
+from sinkbench.analysis.rates import usable_rate
 from sinkbench.metrics import METRICS
 from sinkbench.metrics.changes import CHANGES, changes_keys
 from sinkbench.metrics.connections import LOADS
 from sinkbench.metrics.cost import COSTS
-from sinkbench.metrics.durability import DURABILITY, is_worth_telling
+from sinkbench.metrics.durability import DURABILITY
+from sinkbench.metrics.format import NOT_MEASURED, seconds_each, tenths, whole
 from sinkbench.metrics.memory import RESOURCES
-from sinkbench.metrics.metric import WIDE, Column, View
-from sinkbench.metrics.names import folded
+from sinkbench.metrics.metric import WIDE, Column, View, find
+from sinkbench.metrics.names import folded, marked_name
 from sinkbench.metrics.pool import POOLS
 from sinkbench.metrics.queries import READS
 from sinkbench.metrics.rate import CELLS, name_in_cells
@@ -126,9 +128,52 @@ def load_table(summary: RunSummary, width: int | None = None) -> Table:
     return table
 
 
-def durability_table(summary: RunSummary, *, always: bool = False) -> Table | None:
-    """The table of durability; None if unknown, or if all cells have the default and it is not `always` shown."""
-    return cell_table(DURABILITY, summary) if always or is_worth_telling(summary.cells) else None
+def cpu_table(summary: RunSummary) -> Table | None:
+    """CPU seconds per million records by service, and what JIT and GC took of them; None if not measured."""
+    cells = [(cell, cpu_by_service(cell)) for cell in summary.cells]
+    most: dict[str, float] = {}
+    for name, seconds in (each for _, found in cells for each in found.items()):
+        most[name] = max(most.get(name, 0.0), seconds)
+    names = sorted(most, key=lambda name: (-most[name], name))
+    if not names:
+        return None
+    view = View(summary)
+    shares = [column for column in columns_of(CELLS, view) if column.head in ("JIT", "GC")]
+    table = new_table("CPU s per million", "all", *names, *(str(column.head) for column in shares))
+    for cell, found in cells:
+        total = find(cell, "total_cpu_seconds_per_million.median")
+        texts = map(seconds_each, (total, *(found.get(name) for name in names)))
+        table.add_row(*map(Text, (view.marked(cell), *texts, *(column.text(cell, view) for column in shares))))
+    return table
+
+
+def required_table(summary: RunSummary, rate: float) -> Table:
+    """What each cell has beyond a required rate, in records per second, and what it takes at that rate."""
+    table = new_table("pipeline", "records/s", "headroom", "cores at\nthat rate", "disk GB\na day")
+    for cell in summary.cells:
+        median = find(usable_rate(cell), "median") if cell.mode not in ("sustain", "faults") else None
+        cpu, disk = (
+            find(cell, f"{figure}.median") for figure in ("total_cpu_seconds_per_million", "disk_bytes_per_record")
+        )
+        row = [
+            marked_name(cell, summary),
+            whole(median),
+            NOT_MEASURED if median is None else f"{median / rate:.2f} times" if median >= rate else "TOO SLOW",
+            tenths(None if cpu is None else cpu * rate / 1e6),
+            tenths(None if disk is None else disk * rate * 86_400 / 1e9, 99.5),
+        ]
+        table.add_row(*map(Text, row))
+    return table
+
+
+def cpu_by_service(cell: CellSummary) -> dict[str, float]:
+    """CPU seconds per million records of each service that was seen, all load generators as one."""
+    sums: dict[str, float] = {}
+    for name, seconds in cell.cpu_seconds_per_million.items():
+        if seconds is not None:
+            service = "loadgen" if name.startswith("loadgen") else name
+            sums[service] = sums.get(service, 0.0) + seconds
+    return sums
 
 
 def _rich(column: Column, view: View) -> str | RichColumn:

@@ -1,4 +1,4 @@
-"""The limits of a run in words, and the time of one record in each stage, as a table."""
+"""The limits of a run in words; the time of one record in each stage, and what CPU time leaves to gain, as tables."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from rich.table import Table
 from rich.text import Text
 
 from sinkbench.analysis.limits import CONNECT, GENERATOR, KAFKA
-from sinkbench.metrics.format import NOT_MEASURED, percent, span, tenths, whole
+from sinkbench.metrics.bound import bound_of
+from sinkbench.metrics.format import NOT_MEASURED, percent, seconds_each, span, tenths, whole
 from sinkbench.metrics.limit import CONNECTOR, SINK, stages_before, stages_of
+from sinkbench.metrics.names import cell_name
 from sinkbench.results import Limit, LimitInBlock, RunSummary
 from sinkbench.tables.text import new_table, words
 
@@ -71,6 +73,22 @@ def stage_table(summary: RunSummary) -> Table | None:
         ]
         table.add_row(*map(Text, row))
         label = cell.label
+    return table if table.row_count else None
+
+
+def bound_table(summary: RunSummary) -> Table | None:
+    """How much each pipeline can gain up to its sink's limit on shared cores; None if no bound is known."""
+    heads = ("of limit", "CPU bounds\nit to", "left to\ngain", "CPU s per million\nat the limit")
+    table = new_table("bound", *heads, "CPU s per million\nof the pipeline", words("most of it"))
+    for cell in summary.cells:
+        if (found := bound_of(cell, summary)) is not None:
+            row = [
+                cell_name(cell, summary),
+                *map(percent, (found.efficiency, found.share, found.left)),
+                *map(seconds_each, (found.cores_cpu, found.pipeline_cpu)),
+                f"{found.dearest}, {seconds_each(found.dearest_cpu)}",
+            ]
+            table.add_row(*map(Text, row))
     return table if table.row_count else None
 
 

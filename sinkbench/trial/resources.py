@@ -13,7 +13,7 @@ from loadgen.topic import topic_config
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import PlanError, TargetError
 from sinkbench.plan.cells import Cell
-from sinkbench.plan.forms import filled_columns
+from sinkbench.plan.checks import filled_columns
 from sinkbench.services.connect import ConnectorStatus
 from sinkbench.services.kafka import group_of
 from sinkbench.sinks import Sink

@@ -10,8 +10,8 @@ from sinkbench.analysis.deadletters import DeadLetter
 from sinkbench.analysis.replication import Broken, ReplicationState
 from sinkbench.analysis.samples import Sample
 from sinkbench.plan.cells import Cell
+from sinkbench.plan.entries import Acks
 from sinkbench.plan.plan import Plan
-from sinkbench.plan.sections import Acks
 from sinkbench.results import Act, Asked, Audit, Bloat, Durability, Reason
 from sinkbench.services.connect import ConnectorStatus
 from sinkbench.sinks import Arrivals, SinkBloat, SinkPooling

@@ -3,8 +3,6 @@
 With `pytest -s` the progress of the race and its table are seen, too.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,11 +13,10 @@ from sinkbench.errors import UserError
 from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.runs.store import read_summary, read_trials
 from sinkbench.settings import CHECKOUT, load_settings
-from sinkbench.sinks import stamping_sinks
 from sinkbench.summary.thresholds import Check, load_thresholds, outcome
 
 try:
-    PLAN, CHECKS = load_thresholds(CHECKOUT / load_settings().thresholds, CHECKOUT / "connectors", stamping_sinks())
+    PLAN, CHECKS = load_thresholds(CHECKOUT / load_settings().thresholds, CHECKOUT / "connectors")
 except UserError as unusable:
     # Shown as it is, without a traceback.
     raise pytest.Collector.CollectError(str(unusable)) from None

@@ -1,12 +1,12 @@
 """What the containers' tests share in addition to fixtures."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.support.waiting import until
 
 PROJECT = "sinkbench-test"
 # Somebody who is neither root nor in a container; only root can give files away.
@@ -28,13 +28,20 @@ def compose_in(folder: Path, *arguments: str, timeout: float = 900) -> subproces
     )
 
 
+def log_with(folder: Path, text: str, seconds: float) -> str:
+    """The log of the controller's container, once it has that text."""
+    log = ""
+
+    def read() -> bool:
+        nonlocal log
+        log = compose_in(folder, "logs", "--no-log-prefix", "controller").stdout
+        return text in log
+
+    until(read, seconds)
+    return log
+
+
 def sinkbench_in(folder: Path, *arguments: str, timeout: float = 400) -> subprocess.CompletedProcess[str]:
     """Runs the command `sinkbench` of a checkout, on this machine."""
-    return subprocess.run(
-        [sys.executable, "-m", "sinkbench", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=timeout,
-    )
+    command = [sys.executable, "-m", "sinkbench", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=timeout)

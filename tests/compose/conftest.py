@@ -3,12 +3,9 @@
 Skipped where no engine can be used; with TESTS_NEED_DOCKER set, as CI has it, that is a failure.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +18,7 @@ from sinkbench.stack.engine import DockerEngine
 from tests.support.commands import QUICKLY_COMPILED, Run
 from tests.support.latest import summary_of
 
-from .composed import OWNER, PROJECT, Raced, compose_in, sinkbench_in
+from .composed import OWNER, PROJECT, Raced, compose_in, log_with, sinkbench_in
 
 # Beside those of the local stack of tests/e2e, so that either may come first.
 PORTS = {"KAFKA": 19692, "ELASTICSEARCH": 19750, "POSTGRES": 15982, "PGBOUNCER": 16982}
@@ -33,7 +30,6 @@ drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_sec
 # A check of a worker that fails must show within a trial. Each takes a tenth of a second of CPU.
 USUAL = '{ <<: *health, test: [CMD, curl, -fsS, -o, /dev/null, "http://127.0.0.1:8083/connectors"] }'
 OFTEN = USUAL.replace("test:", "interval: 2s, test:")
-RACE_ENDED = "the race has ended with exit code"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -104,12 +100,7 @@ def raced(checkout: Path) -> Raced:
     """What `docker compose up --detach --wait` comes to when its race has ended."""
     done = compose_in(checkout, "up", "--build", "--detach", "--wait", timeout=1500)
     assert done.returncode == 0, done.stderr[-3000:]
-    log, deadline = "", time.monotonic() + 400
-    while RACE_ENDED not in log:
-        assert time.monotonic() < deadline, log
-        time.sleep(1)
-        log = compose_in(checkout, "logs", "--no-log-prefix", "controller").stdout
-    return Raced(log, summary_of(checkout))
+    return Raced(log_with(checkout, "the race has ended with exit code", 400), summary_of(checkout))
 
 
 @pytest.fixture

@@ -1,12 +1,9 @@
 """Containers for real: the race of `docker compose up`, more workers, and what goes wrong."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,8 +15,9 @@ from sinkbench.services.connect import ConnectCluster
 from sinkbench.stack.compose import ComposeStack
 from tests.support.commands import Run, started
 from tests.support.latest import summary_of, trials_of
+from tests.support.waiting import until
 
-from .composed import OWNER, Raced
+from .composed import OWNER, Raced, log_with
 
 POOLED = """
 pipelines: [postgres/jdbc-pgbouncer]
@@ -81,11 +79,7 @@ def test_more_workers_start_no_race_and_one_from_outside_gives_each_a_task_and_k
         patch.setenv("SINKBENCH_PLAN", "")
         done = compose("up", "--detach", "--wait", "--scale", "connect=4", "--scale", "loadgen=2")
     assert done.returncode == 0, done.stderr
-    log, deadline = "", time.monotonic() + 30
-    while "no race: the services were up already" not in log:
-        assert time.monotonic() < deadline, log
-        log = compose("logs", "--no-log-prefix", "controller").stdout
-    assert "plan quick" not in log
+    assert "plan quick" not in log_with(checkout, "no race: the services were up already", 30)
     assert stack.workers == 4
     (checkout / "plans" / "pooled.yaml").write_text(POOLED)
     done = sinkbench("race", "plans/pooled.yaml")
@@ -111,23 +105,13 @@ def test_more_workers_start_no_race_and_one_from_outside_gives_each_a_task_and_k
 def while_it_drains(stack: ComposeStack, checkout: Path, act: Callable[[], None]) -> str:
     """Races TROUBLED, does something in its trial as soon as it drains, and returns the output."""
     (checkout / "plans" / "troubled.yaml").write_text(TROUBLED)
-    output: list[str] = []
     with started(checkout, "race", "plans/troubled.yaml") as race:
-        reader = threading.Thread(target=lambda: output.append(race.communicate()[0]))
-        reader.start()
-        try:
-            deadline = time.monotonic() + 240
-            while not drains(stack) and time.monotonic() < deadline and race.poll() is None:
-                time.sleep(0.1)
-            if race.poll() is None:
-                time.sleep(1)
-                act()
-            reader.join(timeout=300)
-        finally:
-            if race.poll() is None:
-                race.terminate()
-            reader.join(timeout=60)
-    return "".join(output)
+        until(lambda: drains(stack) or race.poll() is not None, 240)
+        if race.poll() is None:
+            time.sleep(1)
+            act()
+        output, _ = race.communicate(timeout=300)
+    return output
 
 
 def drains(stack: ComposeStack) -> bool:
@@ -170,10 +154,7 @@ def test_a_container_that_is_killed_makes_its_trial_invalid_by_name_and_is_start
 
 def trouble_of(stack: ComposeStack, name: str) -> str:
     """What is wrong with the container of that name, once something is."""
-    deadline = time.monotonic() + 60
-    while not (found := stack.usage().troubles):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    found = until(lambda: stack.usage().troubles)
     assert set(found) == {name}
     return found[name]
 
@@ -183,10 +164,7 @@ def test_a_container_that_hangs_and_one_that_ran_out_of_memory_are_told_with_the
     in_container(stack, "connect-3", "kill -STOP -1")
     assert trouble_of(stack, "connect-3").startswith("became unhealthy: ")
     in_container(stack, "connect-3", "kill -CONT -1")
-    deadline = time.monotonic() + 60
-    while stack.usage().troubles:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    until(lambda: not stack.usage().troubles)
     in_container(stack, "pgbouncer", "head -c 2G /dev/zero | tail > /dev/null")
     assert trouble_of(stack, "pgbouncer") == (
         "was killed for memory, in part or whole: its limit is 256 MB (SINKBENCH_PGBOUNCER_MEMORY)"
@@ -211,7 +189,6 @@ def test_a_worker_without_its_network_is_reached_by_nobody_until_it_has_it_back(
 
 def test_a_proxy_of_the_host_stands_between_a_worker_and_a_sink(stack: ComposeStack) -> None:
     proxies = stack.faults.proxies
-    assert proxies is not None
     try:
         proxies.check()
     except StackError as missing:
@@ -260,11 +237,7 @@ def test_a_race_that_is_stopped_cleans_up_and_its_container_ends_with_130(
     monkeypatch.setenv("SINKBENCH_PLAN", "plans/stopped.yaml")
     done = compose("up", "--detach", "--no-deps", "controller")
     assert done.returncode == 0, done.stderr
-    log, deadline = "", time.monotonic() + 90
-    while "[1/" not in log:
-        assert time.monotonic() < deadline, log
-        time.sleep(0.5)
-        log = compose("logs", "--no-log-prefix", "controller").stdout
+    log_with(checkout, "[1/", 90)
     refused = sinkbench("race", "plans/quick.yaml")
     assert refused.returncode == 2
     assert "another race is running in this checkout (container controller, plan stopped" in refused.stderr

@@ -3,8 +3,6 @@
 After those of other tests are gone, since there is one project. They are started once.
 """
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,7 +90,6 @@ def test_the_controllers_container_is_let_in(secured: ComposeStack, checkout: Pa
 def test_no_secret_is_in_the_engines_answers_in_a_log_or_in_a_command_line(secured: ComposeStack) -> None:
     assert secured.endpoints
     security = kept_security(secured.settings.home / "containers-secure", OF_CONTAINERS)
-    assert security is not None
     texts = {}
     for state in secured.services():
         container = secured.container(state.name).id

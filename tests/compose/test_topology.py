@@ -3,8 +3,6 @@
 Last, since it starts containers of its own: those of other tests must be gone, for there is one project.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -116,9 +114,8 @@ def test_nodes_are_services_of_their_own_that_die_come_back_and_race(
     assert all(used.cpu_seconds[name] and used.memory_bytes[name] for name in nodes), used
 
     # The controller's container knows the nodes, and reaches them by their names.
-    inside = compose_in(
-        checkout, "run", "--rm", "--no-deps", "--no-TTY", "controller", "sinkbench/run", "status"
-    )  # fmt: skip
+    ask = ("run", "--rm", "--no-deps", "--no-TTY", "controller", "sinkbench/run", "status")
+    inside = compose_in(checkout, *ask)
     assert inside.returncode == 0, inside.stdout + inside.stderr
     assert "kafka-2:9092" in inside.stdout
     assert f"topology {settings.layout.name}" in inside.stdout

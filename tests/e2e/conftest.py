@@ -1,21 +1,24 @@
 """A real local stack for the end-to-end tests: its own data and ports, beside a stack that a user may have up."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT, Settings, load_settings
 from sinkbench.sinks import Sink, open_sink
 from sinkbench.stack.local import LocalStack
+from tests.e2e.races import Quick
+from tests.support.browser import Browser, find
 from tests.support.commands import QUICKLY_COMPILED, Run, started
+from tests.support.eventclient import Client
 
 OFFSET = 500
 QUICK = """
@@ -64,6 +67,23 @@ def kafka(stack: LocalStack) -> Kafka:
     return Kafka(stack.endpoints.kafka)
 
 
+@pytest.fixture
+def connect(stack: LocalStack) -> Iterator[ConnectCluster]:
+    """A client of the stack's workers."""
+    with ConnectCluster(stack.endpoints.connect.values()) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def topic(kafka: Kafka) -> Iterator[str]:
+    """The name of a topic of the test's own, removed after it with all whose names begin so."""
+    name = f"test-{uuid.uuid4().hex}"
+    yield name
+    for each in kafka.topics():
+        if each.startswith(name):
+            kafka.delete_topic(each)
+
+
 @pytest.fixture(params=["elasticsearch", "postgres"])
 def sink(request: pytest.FixtureRequest, stack: LocalStack) -> Iterator[Sink]:
     """Each of the sinks in turn."""
@@ -73,14 +93,26 @@ def sink(request: pytest.FixtureRequest, stack: LocalStack) -> Iterator[Sink]:
 
 
 @pytest.fixture(scope="package")
-def quick(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A race of all four pipelines that nothing disturbs: the folder that it ran in, and its output."""
-    folder = tmp_path_factory.mktemp("quick")
+def quick(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Quick:
+    """That race, taken once."""
+    folder, news = tmp_path_factory.mktemp("quick"), []
     (folder / "mine.yaml").write_text(QUICK)
-    with started(folder, "race", "mine.yaml") as race:
+    with started(folder, "race", "mine.yaml", "--live-port", "0") as race:
+        with Client(race.stdout.readline().removeprefix("live: ").strip()) as client:
+            while (found := client.next()) is not None:
+                news.append(found)
         output, _ = race.communicate(timeout=400)
     assert race.returncode == 0, output
-    return folder, output
+    return Quick(folder, output, news)
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """A browser, if there is one."""
+    if (program := find()) is None:
+        pytest.skip("there is no Chromium on this machine: apt-get install chromium")
+    with Browser(program) as opened:
+        yield opened
 
 
 @pytest.fixture

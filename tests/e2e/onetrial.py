@@ -1,16 +1,19 @@
 """One trial in this process, of few records, for what a whole race would show too late or not for certain."""
 
-from __future__ import annotations
-
+import json
+import shutil
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from sinkbench.analysis.samples import Sample
+from sinkbench.errors import ReasonCode
 from sinkbench.load.records import keep_records
 from sinkbench.plan.cells import Cell, expand
-from sinkbench.plan.plan import load_plan
-from sinkbench.results import TrialRecord
+from sinkbench.plan.plan import PlanDrain, load_plan
+from sinkbench.race.sizes import is_too_short
+from sinkbench.results import Reason, TrialRecord
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Stack
 from sinkbench.trial.cluster import Cluster
@@ -22,6 +25,9 @@ from sinkbench.trial.workloads.drain import Drain, LiveRescale
 from sinkbench.trial.workloads.fault import Fault
 from sinkbench.trial.workloads.sustain import records_offered
 from tests.support.silent import Silent
+
+NAMES = Names.of("5eeded_001")
+"""What `one_trial` calls its things."""
 
 
 def one_trial(
@@ -40,18 +46,42 @@ def one_trial(
     """
     (folder / "mine.yaml").write_text(text)
     plan = load_plan(folder / "mine.yaml", checkout / "connectors").seeded()
-    names, chosen = Names.of("5eeded_001"), expand(plan, stack.workers)[cell]
+    chosen = expand(plan, stack.workers)[cell]
     with (
         keep_records(plan.load, lambda: stack.endpoints) as kept,
         closing(Cluster(stack, plan, checkout, kept)) as cluster,
     ):
         count = records or chosen.backlog or records_offered(plan, chosen.offered or 0.0)
-        own = Resources(cluster, chosen, names, count, observer or Silent())
+        own = Resources(cluster, chosen, NAMES, count, observer or Silent())
         try:
             taken = run_trial(own, _workload(chosen), 1)
             return taken.record, taken.samples
         finally:
             own.remove()
+
+
+def reasons_but_size(record: TrialRecord) -> list[Reason]:
+    """Why it does not count, but that so few records are gone before there is a rate, or the tasks were looked at."""
+    if is_too_short(record, PlanDrain().window_seconds):
+        return []
+    return [each for each in record.reasons if each.code != ReasonCode.TOO_SHORT]
+
+
+def checkout_with(folder: Path, schema: str) -> Path:
+    """A checkout in that folder, as far as trials need it, with another file of PostgreSQL's table."""
+    for name in ("connectors", "elasticsearch", "postgres"):
+        shutil.copytree(CHECKOUT / name, folder / name)
+    (folder / "postgres" / "schema.sql").write_text(schema)
+    return folder
+
+
+def index_with(folder: Path, name: str = "index.json", **settings: Any) -> Path:
+    """A file with the checkout's index, but for these settings; `mappings` are added to its own."""
+    body = json.loads((CHECKOUT / "elasticsearch" / "index.json").read_text())
+    body["mappings"].update(settings.pop("mappings", {}))
+    body["settings"].update(settings)
+    (folder / name).write_text(json.dumps(body))
+    return folder / name
 
 
 def _workload(cell: Cell) -> Workload:

@@ -1,6 +1,4 @@
-"""A stack of a topology that a test needs for itself."""
-
-from __future__ import annotations
+"""A stack that a test needs for itself."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,41 +8,38 @@ import psutil
 import pytest
 
 from sinkbench.settings import load_settings
+from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
 from sinkbench.topology import needed_bytes
 from tests.support.commands import QUICKLY_COMPILED
 
-__all__ = ["own_stack"]
-
 
 @contextmanager
-def own_stack(topology: str, folder: str, offset: int) -> Iterator[LocalStack]:
-    """A stack that is down, beside whatever else is up; what a test starts of it is ended, and its data removed.
+def own_stack(folder: str, offset: int, **more: str) -> Iterator[LocalStack]:
+    """A stack without data that is down; what a test starts of it is ended, and its data removed.
 
     Its settings are also in the environment, for the commands that a test starts. The test is skipped where the
     machine has too little memory.
 
     Args:
-        topology: the name of a shipped one, or the path of a file.
         folder: its own folder.
         offset: how far its ports are from the usual ones.
+        more: further settings, such as TOPOLOGY.
     """
     usual = load_settings()
-    home = usual.home / folder
+    where = {"STACK": "local", "HOME": str(usual.home / folder), "DIST": str(usual.dist)}
+    options = {"JAVA_OPTIONS": QUICKLY_COMPILED, "PORT_OFFSET": str(usual.port_offset + offset)}
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {
-            **{"STACK": "local", "TOPOLOGY": topology, "HOME": str(home), "DIST": str(usual.dist)},
-            **{"JAVA_OPTIONS": QUICKLY_COMPILED, "PORT_OFFSET": str(usual.port_offset + offset)},
-        }.items():
+        for name, value in {**where, **options, **more}.items():
             patch.setenv(f"SINKBENCH_{name}", value)
         settings = load_settings()
         if psutil.virtual_memory().available < needed_bytes(settings.layout):
             pytest.skip(f"this topology needs {needed_bytes(settings.layout) / 1e9:.1f} GB of memory")
         stack = LocalStack(settings)
         stack.down()
+        shutil.rmtree(Home(settings).data, ignore_errors=True)
         try:
             yield stack
         finally:
             stack.down()
-            for data in home.glob("data-*"):
-                shutil.rmtree(data)
+            shutil.rmtree(Home(settings).data, ignore_errors=True)

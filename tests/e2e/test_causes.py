@@ -1,12 +1,10 @@
 """What limits a trial, on the real stack: each cause brought about on purpose, and runs in which it stays silent."""
 
-from __future__ import annotations
-
 import json
-import math
-import multiprocessing
+import os
+import subprocess
+import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -16,21 +14,18 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from psycopg import sql
 
 from sinkbench.analysis.pooler import POOL_WAITING
-from sinkbench.analysis.samples import Sample, rejected_writes
+from sinkbench.analysis.samples import rejected_writes
 from sinkbench.errors import ReasonCode
-from sinkbench.services.kafka import Kafka
-from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import open_sink
 from sinkbench.sinks.elasticsearch.nodes import REJECTED
 from sinkbench.stack.local import LocalStack
-from tests.e2e.onetrial import one_trial
-from tests.e2e.races import a_race
+from tests.e2e.onetrial import NAMES, one_trial
+from tests.e2e.races import Quick
 from tests.support.latest import summary_of, trials_of
-from tests.support.silent import Silent
+from tests.support.silent import When
 from tests.support.undisturbed import undisturbed
+from tests.support.waiting import until
 
 PLAN = """
 pipelines: [{pipeline}]
@@ -50,11 +45,6 @@ def trial_of(stack: LocalStack, folder: Path, text: str, records: int) -> dict[s
     return record.model_dump(mode="json")
 
 
-def assert_told(trial: dict[str, Any], output: str) -> None:
-    """The reader of the table sees what limits each pipeline."""
-    assert f"{trial['pipeline']}: limited by" in output or "is not identified" in output
-
-
 def causes_of(trial: dict[str, Any]) -> list[str]:
     """The cause of a trial, and after it what else was found.
 
@@ -71,14 +61,14 @@ BROUGHT_ABOUT |= {"generator too slow", "merges"}
 SMALL_WRITE = 64 << 10
 
 
-def test_nothing_is_found_that_is_not_there_and_all_counts_agree(quick: tuple[Path, str]) -> None:
-    folder, output = quick
+def test_nothing_is_found_that_is_not_there_and_all_counts_agree(quick: Quick) -> None:
+    folder, output, _ = quick
     pipelines = ("postgres/jdbc", "elasticsearch/camel-index", "elasticsearch/camel-bulk")
     trials = {trial["pipeline"]: trial for trial in trials_of(folder)}
     jdbc, index, bulk = (trials[pipeline] for pipeline in pipelines)
     # Of the fourth, PgBouncer's pool may well be waited for.
     for trial in (jdbc, index, bulk):
-        assert_told(trial, output)
+        assert f"{trial['pipeline']}: limited by" in output or "is not identified" in output
         assert BROUGHT_ABOUT.isdisjoint(causes_of(trial)), trial
         # For some seconds a busy machine may let nobody run.
         notes = [note for note in trial["notes"] if not note.startswith("no new record was seen in the sink for ")]
@@ -140,30 +130,17 @@ def test_a_pool_whose_connections_are_held_by_others_is_waited_for(stack: LocalS
 
 @pytest.mark.long
 def test_a_lock_that_another_session_holds_on_the_table_is_waited_for(stack: LocalStack, tmp_path: Path) -> None:
-    with a_race(tmp_path, plan("postgres/jdbc")) as running:
-        table = wait_for_a_third(stack, "_001")
-        with psycopg.connect(stack.endpoints.sinks["postgres"].address) as other:
-            other.execute(sql.SQL("LOCK TABLE {} IN EXCLUSIVE MODE").format(sql.Identifier(table)))
-            time.sleep(10)
-        output, _ = running.communicate(timeout=200)
-    (trial,) = trials_of(tmp_path)
-    assert causes_of(trial)[0] == "lock waits", (trial, output)
+    other = psycopg.connect(stack.endpoints.sinks["postgres"].address)
+
+    def lock() -> None:
+        other.execute(f"LOCK TABLE {NAMES.target} IN EXCLUSIVE MODE".encode())
+        threading.Timer(8, other.close).start()
+
+    observer = When(lambda sample: (sample.stored or 0) > 20_000, lock)
+    record, _ = one_trial(stack, tmp_path, plan("postgres/jdbc"), 60_000, observer=observer)
+    trial = record.model_dump(mode="json")
+    assert causes_of(trial)[0] == "lock waits", trial
     assert any(note.startswith("no new record was seen in the sink for ") for note in trial["notes"]), trial
-
-
-class Freezes(Silent):
-    """Stops all processes of a service for ten seconds once a third of the records is stored."""
-
-    def __init__(self, stack: LocalStack, service: str, records: int) -> None:
-        self._stack, self._service = stack, service
-        self._from: float = records / 3
-
-    def sample(self, sample: Sample) -> None:
-        if (sample.stored or 0) < self._from:
-            return
-        self._from = math.inf
-        threading.Timer(10, self._stack.faults.thaw, [self._service]).start()
-        self._stack.faults.freeze(self._service)
 
 
 SMALL_BATCHES = """
@@ -185,7 +162,11 @@ trials: 1
 def test_a_trial_in_which_a_service_was_frozen_has_no_rate_and_names_the_service(
     stack: LocalStack, tmp_path: Path, service: str, pipeline: str, cause: str, silent: str
 ) -> None:
-    observer = Freezes(stack, service, 150_000)
+    def freeze() -> None:
+        threading.Timer(10, stack.faults.thaw, [service]).start()
+        stack.faults.freeze(service)
+
+    observer = When(lambda sample: (sample.stored or 0) > 50_000, freeze)
     record, samples = one_trial(stack, tmp_path, SMALL_BATCHES.format(pipeline), 150_000, observer=observer)
     (reason,) = record.reasons
     assert reason.code == ReasonCode.STALLED
@@ -195,37 +176,14 @@ def test_a_trial_in_which_a_service_was_frozen_has_no_rate_and_names_the_service
     stalled = next(note for note in record.notes if note.startswith("no new record was seen in the sink for "))
     assert (silent in stalled) if silent else ("no probe" not in stalled), record
     # Tasks go on for a while with what they have fetched.
-    assert (record.stalled_seconds or 0) >= 5, record
-    assert record.bottleneck is not None
-    found = [record.bottleneck.evidence, *record.bottleneck.also]
-    assert any(stalled in each for each in found), record
+    assert record.stalled_seconds >= 5, record
+    assert any(stalled in each for each in [record.bottleneck.evidence, *record.bottleneck.also]), record
     assert record.bottleneck.component == cause or record.bottleneck.cause != "a stall", record
     if service == "pgbouncer":
         gap = [each for each in samples if "pgbouncer" in each.silent]
-        assert gap
         assert {(each.pool_clients, each.signs.get(POOL_WAITING)) for each in gap} == {(None, None)}
-        assert record.pool is not None
         assert (record.pool.most_waiting, record.pool.longest_wait_ms) == (None, None)
-    assert record.audit is not None
     assert (record.audit.stored, record.audit.lost) == (150_000, 0)
-
-
-def wait_for_a_third(stack: LocalStack, number: str) -> str:
-    """Waits until a third of the records of the trial of that number are stored; returns its table's name."""
-    sink = open_sink("postgres", stack.endpoints, CHECKOUT)
-    kafka = Kafka(stack.endpoints.kafka)
-    deadline = time.monotonic() + 120
-    try:
-        while time.monotonic() < deadline:
-            for name in (name for name in sink.leftovers("tides_") if name.endswith(number)):
-                stored = sink.read(name).stored
-                # A topic that has just been made may have no leader to tell its offsets.
-                if stored and stored > sum(kafka.end_offsets(name).values()) / 3:
-                    return name
-            time.sleep(0.05)
-    finally:
-        sink.close()
-    raise AssertionError("no trial stored a third of its records in 120 s")
 
 
 @contextmanager
@@ -242,22 +200,15 @@ def memory_for_writes_used_up(url: str) -> Iterator[None]:
 
         def write(size: int) -> None:
             document = json.dumps({"text": "x" * size})
-            httpx.post(
-                f"{url}/{waiting}/_bulk?timeout=5m",
-                content=f'{{"create": {{}}}}\n{document}\n',
-                headers={"Content-Type": "application/x-ndjson"},
-                timeout=300,
-            )
+            content, kind = f'{{"create": {{}}}}\n{document}\n', {"Content-Type": "application/x-ndjson"}
+            httpx.post(f"{url}/{waiting}/_bulk?timeout=5m", content=content, headers=kind, timeout=300)
 
         made = client.put(f"/{waiting}?wait_for_active_shards=0", json={"settings": {"index": settings}})
         made.raise_for_status()
         try:
             while (left := room()) > SMALL_WRITE:
                 writers.submit(write, min(left - SMALL_WRITE // 2, 4 << 20))
-                deadline = time.monotonic() + 20
-                while room() >= left:
-                    assert time.monotonic() < deadline, f"{left:,} bytes are still free"
-                    time.sleep(0.05)
+                until(lambda before=left: room() < before, 20)
             yield
         finally:
             # Whoever waits for it has an answer then.
@@ -271,7 +222,6 @@ def test_writes_that_elasticsearch_rejects_are_named_where_the_connector_loses_t
     asked = "pipelines: [elasticsearch/camel-bulk]\ndrain: {stall_seconds: 15}\n"
     with memory_for_writes_used_up(stack.endpoints.sinks["elasticsearch"].address):
         record, samples = one_trial(stack, tmp_path, asked, 20_000)
-    assert record.audit is not None
     assert record.audit.lost > 0, record
     rejected = rejected_writes(samples, REJECTED)
     assert rejected > 0
@@ -280,22 +230,14 @@ def test_writes_that_elasticsearch_rejects_are_named_where_the_connector_loses_t
     )
 
 
-def burn() -> None:
-    """Uses up a core."""
-    while True:
-        pass
-
-
 @pytest.fixture
 def burned_cpu() -> Iterator[None]:
     """No CPU left for anybody."""
-    burners = [multiprocessing.Process(target=burn, daemon=True) for _ in range(multiprocessing.cpu_count())]
-    for burner in burners:
-        burner.start()
+    burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
     yield
     for burner in burners:
         burner.kill()
-        burner.join()
+        burner.wait()
 
 
 @pytest.mark.long

@@ -1,9 +1,6 @@
 """A hand that changes one record of many thousands is found, and what a sink does to every text is no change."""
 
-from __future__ import annotations
-
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -20,12 +17,11 @@ from loadgen.dataset.maker import DatasetMaker
 from loadgen.dataset.store import Builder
 from loadgen.records import made_by, records_of
 from sinkbench.analysis.content import Content, documents_of
-from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Sink
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial import audit
-from tests.e2e.onetrial import one_trial
+from tests.e2e.onetrial import index_with
 from tests.support.respelled import respelled
 
 TARGET, RUN = "tides_test_contents", "r1"
@@ -35,16 +31,6 @@ UNUSUAL = (
     b'{"n": [1.0, 1e2, -0.0, 1.50, 1E-7, 1.2345678901234567890e19, 1e23, 9007199254740993, 0.1234567890123456789],'
     b' "\\u00e9\\/": "\\u00e9", "a": {"bb": 1, "a": 2, "c": {}}, "z": %d}'
 )
-# One record of all, on its way into the table.
-CHANGED = """
-CREATE TABLE tides (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, payload jsonb NOT NULL);
-CREATE FUNCTION changed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    NEW.payload := jsonb_set(NEW.payload, '{data,0,q}', '"v"');
-    RETURN NEW;
-END $$;
-CREATE TRIGGER changed BEFORE INSERT ON tides FOR EACH ROW
-    WHEN (NEW.payload #>> '{bench,seq}' = '12345') EXECUTE FUNCTION changed();
-"""
 
 
 class Hand:
@@ -123,9 +109,7 @@ def test_one_changed_record_is_found_and_another_spelling_is_no_change(
     def found() -> Content:
         sink.settle(TARGET)
         few = documents_of(sent[:64], RUN)
-        content = audit.content_of(sink, names, few, NOAA + OWN, 512)
-        assert content is not None
-        return content
+        return audit.content_of(sink, names, few, NOAA + OWN, 512)
 
     monkeypatch.setattr(audit, "CHECK_SECONDS", 60.0)
     assert found() == Content(compared=NOAA + OWN, checked=NOAA + OWN)
@@ -142,31 +126,18 @@ def test_one_changed_record_is_found_and_another_spelling_is_no_change(
     assert sink.count(TARGET) == NOAA + OWN
 
 
-def test_documents_that_are_kept_without_their_bench_are_told_by_their_numbers(
-    stack: LocalStack, tmp_path: Path
+@pytest.mark.parametrize(
+    ("source", "given"), [({"excludes": ["bench"]}, {3: {"metadata": {"id": "a"}}}), ({"enabled": False}, {})]
+)
+def test_documents_that_are_not_kept_whole_are_told_by_their_numbers_or_not_given(
+    stack: LocalStack, tmp_path: Path, source: dict[str, Any], given: dict[int, Any]
 ) -> None:
-    body = json.loads((CHECKOUT / "elasticsearch" / "index.json").read_text())
-    body["mappings"]["_source"] = {"excludes": ["bench"]}
-    (tmp_path / "index.json").write_text(json.dumps(body))
-    with closing(ElasticsearchSink(stack.endpoints.sinks["elasticsearch"], tmp_path / "index.json")) as sink:
+    index = index_with(tmp_path, mappings={"_source": source})
+    with closing(ElasticsearchSink(stack.endpoints.sinks["elasticsearch"], index)) as sink:
         sink.create(TARGET)
         try:
             Hand(stack, sink).store([json.dumps({"metadata": {"id": "a"}, "bench": {"run": RUN, "seq": 3}})])
             sink.settle(TARGET)
-            assert sink.capabilities.documents.some(TARGET, RUN, [3]) == {3: {"metadata": {"id": "a"}}}
+            assert sink.capabilities.documents.some(TARGET, RUN, [3]) == given
         finally:
             sink.drop(TARGET)
-
-
-def test_a_trial_names_the_one_record_that_was_changed_on_its_way(stack: LocalStack, tmp_path: Path) -> None:
-    for name in ("connectors", "postgres"):
-        shutil.copytree(CHECKOUT / name, tmp_path / name)
-    (tmp_path / "postgres" / "schema.sql").write_text(CHANGED)
-    plan = "pipelines: [postgres/jdbc]\ndrain: {stall_seconds: 120}\n"
-    record, _ = one_trial(stack, tmp_path, plan, 20_000, checkout=tmp_path)
-    audit = record.audit
-    assert audit is not None, record
-    assert (audit.stored, audit.lost, audit.duplicates) == (20_000, 0, 0)
-    assert (audit.compared, audit.checked, audit.altered, audit.clean) == (20_000, 20_000, 1, False)
-    assert record.altered_ranges == "12345"
-    assert any(note.startswith("1 of 20,000 records that were compared (bench.seq 12345) are") for note in record.notes)

@@ -1,16 +1,13 @@
 """What Maven has fetched, in a place with a space in its path."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
 import pytest
 
 from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.stack.distributions import make_manifests
 from sinkbench.stack.local import LocalStack
-from sinkbench.stack.tools import find_java
+from sinkbench.stack.tools import find_java, make_manifests
 
 SHIM = "connect-plugin-path-shim*"
 PLUGIN = "camel"

@@ -1,14 +1,10 @@
 """The doctor on the real stack: what is wrong is found, with its figure, and a stack that is well shows nothing."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
@@ -22,16 +18,16 @@ from sinkbench.doctor.look import look
 from sinkbench.doctor.rules import RULES, services
 from sinkbench.plan.plan import load_plan
 from sinkbench.services.connect import ConnectCluster
-from sinkbench.services.kafka import Kafka, group_of
+from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.sinks import open_sink, sinks_of
 from sinkbench.stack import Stack
 from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.local import LocalStack
-from tests.e2e.races import ONE, a_race, wait_for_draining
+from tests.e2e.races import remove_connectors, stack_file
 from tests.support.commands import Run, started
-from tests.support.latest import trials_of
 from tests.support.ports import free_ports
+from tests.support.waiting import until
 
 JDBC = json.loads((CHECKOUT / "connectors" / "postgres" / "jdbc.json").read_text())["config"]
 TOPIC = "doctor"
@@ -80,9 +76,6 @@ def _offered(stack: LocalStack) -> None:
             sink.offer_default()
 
 
-# --- a plan -------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def ill(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Diagnosis:
     """What is found in a plan of which every entry is wrong."""
@@ -127,9 +120,6 @@ def test_a_plan_that_is_well_shows_nothing(stack: LocalStack, tmp_path: Path) ->
     assert len(seen.checked) == len(RULES)
 
 
-# --- the stack ----------------------------------------------------------------------------------------------------
-
-
 def test_a_stack_that_is_well_shows_nothing(stack: LocalStack) -> None:
     seen = examined(stack)
     assert seen.findings == (), seen
@@ -166,12 +156,8 @@ def test_what_is_wrong_with_services_and_machine_is_found_and_gone_afterwards(
     assert codes(seen) == expected.keys()
     for code, said in expected.items():
         finding = found(seen, code)
-        assert finding is not None
         assert said in finding.what, finding
     assert examined(stack).findings == ()
-
-
-# --- connectors that run ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -179,13 +165,7 @@ def connect(stack: LocalStack, kafka: Kafka) -> Iterator[ConnectCluster]:
     """The workers; the connectors of a test are gone after it."""
     with ConnectCluster(stack.endpoints.connect.values()) as cluster:
         yield cluster
-        names = cluster.connectors()
-        for name in names:
-            cluster.delete(name)
-        for name in names:
-            cluster.wait_until_gone(name)
-            kafka.wait_until_empty(group_of(name))
-            kafka.delete_group(group_of(name))
+        remove_connectors(cluster, kafka, *cluster.connectors())
 
 
 @pytest.fixture
@@ -195,13 +175,6 @@ def skewed(stack: LocalStack, kafka: Kafka) -> Iterator[str]:
     subprocess.run([*command, "--count", "2000", "--partitions", "3", "--keys", "1"], check=True, capture_output=True)
     yield TOPIC
     kafka.delete_topic(TOPIC)
-
-
-def until(said: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not said():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def test_what_is_wrong_with_connectors_that_run_is_found(
@@ -223,20 +196,15 @@ def test_what_is_wrong_with_connectors_that_run_is_found(
         finding = found(seen, code, subject)
         assert finding is not None, (code, seen)
         assert said in finding.what, finding
-    uneven = found(seen, "uneven-tasks", "doctor-new")
-    assert uneven is not None
+    assert found(seen, "uneven-tasks", "doctor-new") is not None
     # With a plan they are what the race would have beside it.
     (tmp_path / "mine.yaml").write_text(WELL)
     beside = examined(stack, tmp_path / "mine.yaml")
     assert found(beside, "other-connectors", "doctor-new") is not None
 
 
-# --- the command --------------------------------------------------------------------------------------------------
-
-
 def test_watching_tells_what_comes_and_goes(stack: LocalStack, tmp_path: Path) -> None:
     with started(tmp_path, "doctor", "--watch", "--every", "1") as watching:
-        assert watching.stdout is not None
         lines = iter(watching.stdout.readline, "")
         assert any("watching every 1 s" in line for line in lines)
         with low_watermark(stack):
@@ -246,75 +214,26 @@ def test_watching_tells_what_comes_and_goes(stack: LocalStack, tmp_path: Path) -
         assert watching.wait(20) == 130
 
 
-@pytest.mark.long
-def test_watching_beside_a_race_tells_what_comes_to_it_and_what_goes(
-    stack: LocalStack, skewed: str, connect: ConnectCluster, tmp_path: Path
-) -> None:
-    folders = watched, raced = tmp_path / "watched", tmp_path / "raced"
-    for folder in folders:
-        folder.mkdir()
-    seen: list[str] = []
-    with started(watched, "doctor", "--watch", "--every", "1") as watching, a_race(raced, ONE) as race:
-
-        def wait_until_said(text: str) -> None:
-            assert watching.stdout is not None
-            # Of one that has ended the last line is empty.
-            given_up = threading.Timer(120, watching.terminate)
-            given_up.start()
-            try:
-                while not any(text in line for line in seen):
-                    seen.append(watching.stdout.readline())
-                    assert seen[-1], seen
-            finally:
-                given_up.cancel()
-
-        wait_until_said("watching every 1 s")
-        wait_for_draining(stack, "_001")
-        mine = {**JDBC, "topics": skewed, "tasks.max": "1"}
-        connect.create("doctor-fails", mine)
-        connect.create("doctor-runs", {**mine, "collection.name.format": "tides"})
-        wait_until_said("new: invalidates a race: doctor-fails: 1 of 1 tasks FAILED")
-        wait_until_said("new: invalidates a race: doctor-runs: it runs 1 task on the same workers")
-        for name in ("doctor-fails", "doctor-runs"):
-            connect.delete(name)
-        wait_until_said("gone: doctor-fails: failed-tasks")
-        wait_until_said("gone: doctor-runs: other-connectors")
-        output, _ = race.communicate(timeout=400)
-        assert len(trials_of(raced)) == 2, output
-        watching.send_signal(signal.SIGINT)
-        rest, _ = watching.communicate(timeout=20)
-    assert watching.returncode == 130
-    assert "Traceback" not in rest
-    # The race's own connector is none of others'.
-    assert not any("tides_" in line and ": it runs " in line for line in [*seen, *rest.splitlines()])
-
-
-CLUSTERS = """
-kafka: {bootstrap: "KAFKA"}
-connect: {urls: [CONNECT], workers: 3}
-postgres:
-  dsn: host=127.0.0.1 port=PORT dbname=sinkbench user=sinkbench
-  password: {env: DOCTOR_PASSWORD}
-elasticsearch: {url: ELASTICSEARCH}
-"""
-
-
 def test_what_clusters_of_others_do_not_show_is_named(
     stack: LocalStack, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Run
 ) -> None:
     endpoints = stack.endpoints
     password = str(conninfo_to_dict(endpoints.sinks["postgres"].address)["password"])
     monkeypatch.setenv("DOCTOR_PASSWORD", password)
-    text = CLUSTERS.replace("KAFKA", endpoints.kafka).replace("CONNECT", endpoints.connect["connect-1"])
-    text = text.replace("ELASTICSEARCH", endpoints.sinks["elasticsearch"].address)
-    (tmp_path / "mine.yaml").write_text(text.replace("PORT", str(settings.port("postgres_port"))))
-    seen = examined(ExternalStack(tmp_path / "mine.yaml"))
+
+    def clusters(port: int) -> ExternalStack:
+        dsn = f"host=127.0.0.1 port={port} dbname=sinkbench user=sinkbench"
+        postgres = {"dsn": dsn, "password": {"env": "DOCTOR_PASSWORD"}}
+        elasticsearch = {"url": endpoints.sinks["elasticsearch"].address}
+        return ExternalStack(stack_file(tmp_path, endpoints, postgres=postgres, elasticsearch=elasticsearch))
+
+    seen = examined(clusters(settings.port("postgres_port")))
     assert seen.findings == ()
     assert {"little-memory", "little-disk", "small-pool"} <= set(seen.unseen)
     assert {"failed-tasks", "empty-partitions", "too-many-connections", "full-disk"} <= set(seen.checked)
     (closed,) = free_ports(1)
-    (tmp_path / "mine.yaml").write_text(text.replace("PORT", str(closed)))
-    done = sinkbench("doctor", "--stack", "mine.yaml")
+    clusters(closed)
+    done = sinkbench("doctor", "--stack", "clusters.yaml")
     assert done.returncode == 0
     assert "too-many-connections" in done.stdout
     assert f"port {closed} failed" in done.stdout.replace("\n", " ")

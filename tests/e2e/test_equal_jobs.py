@@ -1,8 +1,6 @@
 """Queries against the real sinks: each target answers what its file says, and what it cannot answer is seen."""
 # ruff: noqa: S608 - the table's name is a constant
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,7 +13,7 @@ from loadgen.options import Load
 from loadgen.records import LARGEST_BATCH, RecordMaker
 from sinkbench.analysis.query import Query
 from sinkbench.errors import ServiceError
-from sinkbench.plan.queries import load_queries
+from sinkbench.plan.files import load_queries
 from sinkbench.results import Asked
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Destination, Sink, open_sink, open_writer

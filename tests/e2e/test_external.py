@@ -1,37 +1,37 @@
 """Races on clusters that are there already: the test stack, seen from a stack file, behind TLS and passwords."""
 
-from __future__ import annotations
-
-import contextlib
 import json
 import re
-import threading
-import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import psycopg
 import pytest
 import trustme
 from psycopg.conninfo import conninfo_to_dict
 
 from sinkbench.errors import StackError
-from sinkbench.race.leftovers import Book
+from sinkbench.plan.files import read_connector
+from sinkbench.plan.plan import Plan
+from sinkbench.race.leftovers import Book, sweep
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.sinks import open_sink
 from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.local import LocalStack
+from sinkbench.trial.cluster import Cluster
 from tests.e2e.onetrial import one_trial
-from tests.e2e.saslbroker import sasl_broker
+from tests.e2e.otherservices import sasl_broker
+from tests.e2e.races import remove_connectors
 from tests.e2e.tlsdoor import door
 from tests.support.commands import Run
-from tests.support.silent import Silent
+from tests.support.processwatch import Watch
+from tests.support.silent import At
 
 HTTP_PASSWORD = "swordfish-of-the-doors"  # noqa: S105
 SQL_PASSWORD = "swordfish-of-the-tables"  # noqa: S105
@@ -133,26 +133,6 @@ def everything_below(folder: Path) -> str:
     return "\n".join(path.read_text() for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-@contextlib.contextmanager
-def command_lines() -> Iterator[set[str]]:
-    """Every command line that is on this machine meanwhile, as any account may see it."""
-    found: set[str] = set()
-    over = threading.Event()
-
-    def look() -> None:
-        while not over.wait(0.1):
-            for process in psutil.process_iter(["cmdline"]):
-                found.add(" ".join(process.info["cmdline"] or ()))
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    try:
-        yield found
-    finally:
-        over.set()
-        thread.join()
-
-
 def names_of_trials(stack: LocalStack) -> list[str]:
     """Everything on the stack that is named like a trial's, whoever has made it."""
     with ConnectCluster(stack.endpoints.connect.values()) as connect:
@@ -169,7 +149,8 @@ def test_a_race_through_tls_and_passwords_measures_what_can_be_seen_and_stores_n
     stack: LocalStack, clusters: Clusters, sinkbench: Run
 ) -> None:
     (clusters.folder / "mine.yaml").write_text(PLAN)
-    with command_lines() as lines:
+    watch = Watch()
+    with watch.going():
         done = sinkbench("race", "mine.yaml", "--stack", clusters.write())
     assert done.returncode == 0, done.stdout + done.stderr
     assert "not measured on these clusters: CPU time of Kafka" in done.stdout
@@ -205,15 +186,14 @@ def test_a_race_through_tls_and_passwords_measures_what_can_be_seen_and_stores_n
     # What supervisord keeps of every service, and what this account's temporary folder has.
     logs = everything_below(stack.settings.home / "log")
     others = "\n".join(path.read_text() for path in clusters.folder.glob("sinkbench-*/*") if path.is_file())
-    assert any("sinkbench.services.worker" in line for line in lines)
-    for place in (shown, everything_below(clusters.folder / "results"), logs, others, "\n".join(lines)):
+    assert any("sinkbench.services.worker" in line for line in watch.seen)
+    for place in (shown, everything_below(clusters.folder / "results"), logs, others, "\n".join(watch.seen)):
         assert HTTP_PASSWORD not in place
         assert SQL_PASSWORD not in place
     assert names_of_trials(stack) == []
 
 
-@pytest.mark.long
-def test_what_somebody_else_has_made_survives_a_race(stack: LocalStack, clusters: Clusters, sinkbench: Run) -> None:
+def test_what_somebody_else_has_made_survives_a_race(stack: LocalStack, clusters: Clusters) -> None:
     """Even where it is named just like something that this account's own killed run has left behind."""
     external = ExternalStack(clusters.folder / clusters.write())
     Book.of(external).begin("ab12cd")
@@ -233,11 +213,9 @@ def test_what_somebody_else_has_made_survives_a_race(stack: LocalStack, clusters
                 sink.drop(theirs)
             with pytest.raises(StackError, match=f"did not make the .* {theirs} .* already exists"):
                 sink.create(theirs)
-        (clusters.folder / "mine.yaml").write_text(PLAN.replace(", elasticsearch/camel-bulk", ""))
-        done = sinkbench("race", "mine.yaml", "--stack", clusters.write())
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert f"removed what an earlier run left behind: postgres's {left}" in done.stdout
-        assert f"removed what an earlier run left behind: elasticsearch's {left}" in done.stdout
+        plan = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
+        with closing(Cluster(external, plan, CHECKOUT)) as cluster:
+            assert sorted(sweep(cluster)) == [f"elasticsearch's {left}", f"postgres's {left}"]
         assert sorted(names_of_trials(stack)) == [theirs, theirs, "tides_of_march"]
     finally:
         postgres.close()
@@ -264,13 +242,13 @@ def test_an_alias_or_index_of_somebody_else_is_not_taken(stack: LocalStack, clus
         httpx.delete(address)
 
 
-def refused(sinkbench: Run, name: str) -> str:
-    done = sinkbench("up", "--stack", name)
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert HTTP_PASSWORD not in done.stderr
-    assert SQL_PASSWORD not in done.stderr
-    assert WRONG not in done.stderr
-    return done.stderr
+def refused(clusters: Clusters, text: str | None = None) -> str:
+    """Why clusters are not used that a stack file with that text names."""
+    with pytest.raises(StackError) as error:
+        ExternalStack(clusters.folder / clusters.write(text)).up(lambda line: None)
+    said = str(error.value)
+    assert not any(secret in said for secret in (HTTP_PASSWORD, SQL_PASSWORD, WRONG))
+    return said
 
 
 @pytest.mark.parametrize(
@@ -282,12 +260,12 @@ def refused(sinkbench: Run, name: str) -> str:
     ],
 )
 def test_a_wrong_password_is_told_with_the_endpoint_and_its_answer(
-    clusters: Clusters, sinkbench: Run, monkeypatch: pytest.MonkeyPatch, section: str, line: str, answer: str
+    clusters: Clusters, monkeypatch: pytest.MonkeyPatch, section: str, line: str, answer: str
 ) -> None:
     monkeypatch.setenv("WRONG", WRONG)
     before, found, after = clusters.text.partition(f"{section}:\n")
     text = before + found + re.sub(r"password: \{.*\}", "password: {env: WRONG}", after, count=1)
-    said = refused(sinkbench, clusters.write(text))
+    said = refused(clusters, text)
     assert len(said.splitlines()) == 1
     number = clusters.line_of(line, text)
     assert re.search(rf"clusters.yaml:{number}: {answer}.*; check user and password", said), said
@@ -298,7 +276,7 @@ def test_a_wrong_password_of_pgbouncers_console_is_told(
 ) -> None:
     monkeypatch.setenv("CONSOLE_PASSWORD", WRONG)
     text = clusters.text + CONSOLE.replace("PORT", str(stack.settings.port("pgbouncer_port")))
-    said = refused(sinkbench, clusters.write(text))
+    said = refused(clusters, text)
     assert re.search(r"clusters.yaml:\d+: pgbouncer at .*authentication failed.*; check user and password", said), said
     monkeypatch.setenv(
         "CONSOLE_PASSWORD", str(conninfo_to_dict(stack.endpoints.sinks["pgbouncer"].address)["password"])
@@ -308,20 +286,19 @@ def test_a_wrong_password_of_pgbouncers_console_is_told(
     assert "every endpoint answers" in done.stdout
 
 
-def test_a_certificate_that_the_ca_has_not_signed_is_told(clusters: Clusters, sinkbench: Run) -> None:
-    said = refused(sinkbench, clusters.write(clusters.text.replace("ca: ca.pem", "ca: other-ca.pem")))
+def test_a_certificate_that_the_ca_has_not_signed_is_told(clusters: Clusters) -> None:
+    said = refused(clusters, clusters.text.replace("ca: ca.pem", "ca: other-ca.pem"))
     assert len(said.splitlines()) == 2
     for service, line in (("connect-1", "urls:"), ("elasticsearch", "url: h")):
-        assert re.search(
-            rf"clusters.yaml:{clusters.line_of(line)}: {service} at .*certificate verify failed.*; .* as the CA", said
-        ), said
+        where = f"clusters.yaml:{clusters.line_of(line)}: {service} at"
+        assert re.search(rf"{where} .*certificate verify failed.*; .* as the CA", said), said
 
 
-def test_a_user_without_the_rights_is_told_which(stack: LocalStack, clusters: Clusters, sinkbench: Run) -> None:
+def test_a_user_without_the_rights_is_told_which(stack: LocalStack, clusters: Clusters) -> None:
     with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as connection:
         connection.execute(f"REVOKE CREATE ON SCHEMA public FROM {ROLE}")
         try:
-            said = refused(sinkbench, clusters.write())
+            said = refused(clusters)
         finally:
             connection.execute(f"GRANT CREATE ON SCHEMA public TO {ROLE}")
     assert re.search(r"postgres at .*: bench_external may not make schemas .*; GRANT CREATE", said), said
@@ -329,26 +306,15 @@ def test_a_user_without_the_rights_is_told_which(stack: LocalStack, clusters: Cl
 
 @pytest.mark.long
 def test_a_wrong_password_of_the_connectors_is_told_by_what_postgresql_answers(
-    clusters: Clusters, sinkbench: Run, monkeypatch: pytest.MonkeyPatch
+    clusters: Clusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WRONG", WRONG)
     text = clusters.text.replace("POSTGRES_PASSWORD: {env: SQL_PASSWORD}", "POSTGRES_PASSWORD: {env: WRONG}")
-    (clusters.folder / "mine.yaml").write_text(PLAN.replace(", elasticsearch/camel-bulk", ""))
-    done = sinkbench("race", "mine.yaml", "--stack", clusters.write(text))
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert re.search(r"FAILED: .*password authentication failed for user .bench_external.", done.stdout), done.stdout
-    written = done.stdout + done.stderr + everything_below(clusters.folder / "results")
-    assert WRONG not in written
-
-
-def test_a_plugin_that_connect_lacks_is_told_with_those_that_it_has(clusters: Clusters, sinkbench: Run) -> None:
-    (clusters.folder / "mine.yaml").write_text(
-        "pipelines: [{pipeline: postgres/jdbc, overrides: {connector.class: org.example.Absent}}]\n"
-    )
-    done = sinkbench("race", "mine.yaml", "--stack", clusters.write())
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert re.search(r"postgres/jdbc: Connect has no plugin org.example.Absent; .*JdbcSinkConnector", done.stderr)
-    assert not (clusters.folder / "results" / "latest").exists()
+    external = ExternalStack(clusters.folder / clusters.write(text))
+    record, _ = one_trial(external, clusters.folder, "pipelines: [postgres/jdbc]\n", 1_000)
+    assert record.failed_tasks > 0
+    assert re.search("password authentication failed for user .bench_external.", record.failure or ""), record
+    assert WRONG not in record.model_dump_json()
 
 
 @pytest.fixture(scope="module")
@@ -358,23 +324,7 @@ def broker(
     """A broker that wants TLS and a password, ready."""
     folder = tmp_path_factory.mktemp("broker")
     with sasl_broker(settings.dist / "kafka" / "libs", folder, ca, "bench", HTTP_PASSWORD) as bootstrap:
-        ca.cert_pem.write_to_path(folder / "ca.pem")
-        kafka = Kafka(bootstrap, sasl(folder / "ca.pem"))
-        deadline = time.monotonic() + 60
-        while (problem := kafka.problem(2)) is not None:
-            assert time.monotonic() < deadline, f"{problem}\n{(folder / 'broker.log').read_text()[-3000:]}"
-            time.sleep(0.5)
         yield bootstrap
-
-
-def sasl(ca_file: Path) -> dict[str, str]:
-    return {
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "PLAIN",
-        "sasl.username": "bench",
-        "sasl.password": HTTP_PASSWORD,
-        "ssl.ca.location": str(ca_file),
-    }
 
 
 SETTINGS = """
@@ -391,13 +341,11 @@ def with_broker(clusters: Clusters, broker: str, settings: str = SETTINGS) -> st
     return re.sub(r"bootstrap: .*\n", lambda found: f"bootstrap: {broker}{settings}", clusters.text, count=1)
 
 
-def test_kafka_is_reached_by_tls_and_sasl(
-    clusters: Clusters, broker: str, sinkbench: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kafka_is_reached_by_tls_and_sasl(clusters: Clusters, broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", HTTP_PASSWORD)
-    done = sinkbench("up", "--stack", clusters.write(with_broker(clusters, broker)))
-    assert done.returncode == 0, done.stderr
-    kafka = Kafka(broker, ExternalStack(clusters.folder / "clusters.yaml").endpoints.kafka_settings)
+    external = ExternalStack(clusters.folder / clusters.write(with_broker(clusters, broker)))
+    external.up(lambda line: None)
+    kafka = Kafka(broker, external.endpoints.kafka_settings)
     kafka.create_topic("of_sasl", 2)
     assert kafka.topics() == ["of_sasl"]
     kafka.delete_topic("of_sasl")
@@ -413,34 +361,27 @@ def test_kafka_is_reached_by_tls_and_sasl(
     ],
 )
 def test_a_broker_that_does_not_let_us_in_is_named(
-    clusters: Clusters,
-    broker: str,
-    sinkbench: Run,
-    monkeypatch: pytest.MonkeyPatch,
-    given: str,
-    answer: str,
+    clusters: Clusters, broker: str, monkeypatch: pytest.MonkeyPatch, given: str, answer: str
 ) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", WRONG)
     text = with_broker(clusters, broker, given)
-    said = refused(sinkbench, clusters.write(text))
+    said = refused(clusters, text)
     assert len(said.splitlines()) == 1
     assert re.search(rf"clusters.yaml:{clusters.line_of('bootstrap', text)}: kafka at {broker}: .*{answer}", said), said
 
 
-def test_a_race_beside_another_runs_connector_is_refused(stack: LocalStack, clusters: Clusters, sinkbench: Run) -> None:
+def test_a_race_beside_another_runs_connector_is_refused(
+    clusters: Clusters, connect: ConnectCluster, kafka: Kafka, sinkbench: Run
+) -> None:
     name = "tides_ab12cd_004"
-    config = json.loads((CHECKOUT / "connectors" / "postgres" / "jdbc.json").read_text())["config"]
     (clusters.folder / "mine.yaml").write_text(PLAN)
-    with ConnectCluster(stack.endpoints.connect.values()) as connect:
-        connect.create(name, {**config, "topics": name})
-        try:
-            done = sinkbench("race", "mine.yaml", "--stack", clusters.write())
-            assert connect.connectors() == [name]
-        finally:
-            connect.delete(name)
-            connect.wait_until_gone(name)
-            Kafka(stack.endpoints.kafka).delete_group(f"connect-{name}")
-            Kafka(stack.endpoints.kafka).delete_topic(name)
+    connect.create(name, {**read_connector(CHECKOUT / "connectors" / "postgres" / "jdbc.json"), "topics": name})
+    try:
+        done = sinkbench("race", "mine.yaml", "--stack", clusters.write())
+        assert connect.connectors() == [name]
+    finally:
+        remove_connectors(connect, kafka, name)
+        kafka.delete_topic(name)
     assert done.returncode == 2, done.stdout + done.stderr
     assert f"another run's connector {name} is on this Connect cluster" in done.stderr
 
@@ -449,15 +390,9 @@ def test_records_that_another_race_takes_for_itself_are_not_called_lost(stack: L
     """The connectors' index is a name for one index at a time, whoever points it there."""
     theirs = "tides_ab12cd_004"
     other = open_sink("elasticsearch", stack.endpoints, CHECKOUT)
-
-    class Thief(Silent):
-        def phase(self, text: str) -> None:
-            if text == "draining":
-                other.create(theirs)
-
     asked = "pipelines: [elasticsearch/camel-bulk]\ndrain: {window_seconds: 3, stall_seconds: 5}\n"
     try:
-        record, _ = one_trial(stack, tmp_path, asked, 2_000, observer=Thief())
+        record, _ = one_trial(stack, tmp_path, asked, 2_000, observer=At(draining=lambda: other.create(theirs)))
     finally:
         other.drop(theirs)
         other.close()

@@ -1,9 +1,6 @@
 """A replica of PostgreSQL really takes the place of its primary under a load and gives it back, or never catches up."""
 
-from __future__ import annotations
-
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -14,10 +11,11 @@ from sinkbench.errors import ReasonCode, StackError
 from sinkbench.results import TrialRecord
 from sinkbench.settings import Settings
 from sinkbench.stack.local import LocalStack
-from sinkbench.trial.names import Names
 from tests.e2e.onetrial import one_trial
 from tests.e2e.ownstacks import own_stack
-from tests.support.silent import Silent
+from tests.e2e.races import left_behind
+from tests.support.silent import At
+from tests.support.waiting import until
 
 OFFSET = 2500
 TOPOLOGY = """
@@ -48,9 +46,6 @@ trials: 1
 drain: {compiling_percent: 100, stall_seconds: 5}
 """
 UNAPPLIED = "SELECT pg_is_wal_replay_paused(), pg_last_wal_receive_lsn() - pg_last_wal_replay_lsn()"
-# What `one_trial` calls its things.
-NAMES = Names.of("5eeded_001")
-SOON_SECONDS = 30
 
 pytestmark = [pytest.mark.long, pytest.mark.rare]
 
@@ -60,7 +55,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack with a replica that is in sync."""
     topology = tmp_path_factory.mktemp("topology") / "pair.yaml"
     topology.write_text(TOPOLOGY)
-    with own_stack(str(topology), "stack with a replica", OFFSET) as stack:
+    with own_stack("stack with a replica", OFFSET, TOPOLOGY=str(topology)) as stack:
         stack.up(lambda line: None)
         yield stack
 
@@ -71,25 +66,6 @@ def usual_roles(pair: LocalStack) -> Iterator[None]:
     until(lambda: primary_of(pair) == (first_port(pair.settings), IN_STEP))
     yield
     until(lambda: primary_of(pair) == (first_port(pair.settings), IN_STEP))
-
-
-class ByHand(Silent):
-    """Does something when a trial has come to a phase, by how that begins."""
-
-    def __init__(self, **steps: Callable[[], None]) -> None:
-        self._steps = steps
-
-    def phase(self, text: str) -> None:
-        for begins, do in self._steps.items():
-            if text.startswith(begins):
-                do()
-
-
-def until(found: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SOON_SECONDS
-    while not found():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def primary_of(stack: LocalStack) -> tuple[int, list[tuple[str, str, str]]]:
@@ -104,17 +80,9 @@ def first_port(settings: Settings) -> int:
 
 def check_recovered(record: TrialRecord) -> None:
     assert record.reasons == []
-    assert record.audit is not None
     assert (record.audit.lost, record.audit.stored >= RECORDS) == (0, True)
-    assert record.recovery is not None
     assert record.recovery.recovered
     assert record.recovery.target == "primary of postgres"
-
-
-def methods(record: TrialRecord) -> set[str]:
-    """What was asked of Connect by hand, by the methods of HTTP."""
-    assert record.recovery is not None
-    return {act.command.partition(" ")[0] for act in record.recovery.acts}
 
 
 def ask_replica(stack: LocalStack, question: str) -> list[tuple[bool, int]]:
@@ -122,9 +90,9 @@ def ask_replica(stack: LocalStack, question: str) -> list[tuple[bool, int]]:
         return connection.execute(question.encode()).fetchall()
 
 
-def tables_left(stack: LocalStack) -> list[tuple[str]]:
-    with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as connection:
-        return connection.execute("SELECT relname FROM pg_class WHERE relname = %s", [NAMES.target]).fetchall()
+def methods(record: TrialRecord) -> set[str]:
+    """What was asked of Connect by hand, by the methods of HTTP."""
+    return {act.command.partition(" ")[0] for act in record.recovery.acts}
 
 
 @contextmanager
@@ -185,15 +153,11 @@ def test_a_replica_that_has_applied_nothing_of_the_load_takes_over_without_a_los
     pair: LocalStack, tmp_path: Path
 ) -> None:
     seen: list[tuple[bool, int]] = []
-
-    def pause() -> None:
-        ask_replica(pair, "SELECT pg_wal_replay_pause()")
-
-    def look() -> None:
-        seen.extend(ask_replica(pair, UNAPPLIED))
-
     # Promotion ends the pause.
-    observer = ByHand(offering=pause, promote=look)
+    observer = At(
+        offering=lambda: ask_replica(pair, "SELECT pg_wal_replay_pause()"),
+        promote=lambda: seen.extend(ask_replica(pair, UNAPPLIED)),
+    )
     record, _ = one_trial(pair, tmp_path, PROMOTED.replace("PIPELINE", ALL_HOSTS), observer=observer)
     ((paused, unapplied_bytes),) = seen
     assert paused
@@ -215,11 +179,10 @@ def test_a_replica_that_never_applies_what_commits_wait_for_makes_the_trial_inva
     assert reason.figures == {"in_sync": 0, "waited_for": 1, "standbys": 1}
     assert "pg_wal_replay_resume()" in reason.text
     assert (record.audit, record.not_audited) == (None, "the connector was not started")
-    assert tables_left(pair) == []
+    assert left_behind(pair) == []
     # What commits wait for is there again.
     record, _ = one_trial(pair, tmp_path, DRAINED.replace("PIPELINE", pipeline), RECORDS)
     assert {each.code for each in record.reasons} <= {ReasonCode.TOO_SHORT}
-    assert record.audit is not None
     assert (record.audit.stored, record.audit.lost) == (RECORDS, 0)
 
 
@@ -228,7 +191,7 @@ def test_a_replica_that_never_streams_is_not_ready_and_a_trial_without_it_is_inv
 ) -> None:
     with without_slot(pair):
         with monkeypatch.context() as patch:
-            patch.setattr("sinkbench.stack.local.READY_SECONDS", 5.0)
+            patch.setattr("sinkbench.stack.localnodes.READY_SECONDS", 5.0)
             with pytest.raises(StackError, match=r"^postgres-2 was not ready in 5 s: it does not stream"):
                 pair.faults.start("postgres-2")
         record, _ = one_trial(pair, tmp_path, DRAINED.replace("PIPELINE", "postgres/jdbc"), RECORDS)

@@ -1,7 +1,5 @@
 """What becomes of pipelines while a service is really killed, frozen or refuses."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal
@@ -9,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import psutil
@@ -19,8 +17,9 @@ from confluent_kafka import Consumer, TopicPartition
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from sinkbench.errors import ServiceError, StackError
-from sinkbench.plan.cells import Cell, expand
-from sinkbench.plan.plan import Plan, load_plan
+from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import load_plan
+from sinkbench.results import TrialRecord
 from sinkbench.runs.store import read_summary
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
@@ -28,13 +27,13 @@ from sinkbench.sinks import Destination, Refused, open_sink, open_writer, sink_k
 from sinkbench.stack.assembly import checks
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources, create_target
 from sinkbench.trial.workloads.around import disk_to_fill, proxied_network
-from tests.e2e.onetrial import one_trial
+from tests.e2e.onetrial import NAMES, one_trial
 from tests.e2e.races import SOON_MISSED, left_behind
 from tests.support.commands import Run
 from tests.support.silent import Silent
+from tests.support.waiting import until
 
 PLAN = """
 mode: faults
@@ -70,33 +69,39 @@ def test_a_sink_that_hangs_one_that_refuses_and_a_restart_by_hand_lose_nothing_a
     frozen, refused, restarted = read_summary(tmp_path / "results" / "latest").cells
     for cell in (frozen, refused, restarted):
         assert cell.passed, cell.verdict
-        assert cell.audit is not None
         assert cell.audit.lost == 0
-        assert cell.recovery is not None
         assert cell.recovery.recovered
         assert cell.recovery.connections_left == 0
         assert cell.records_per_second is None
     # Nothing is stored meanwhile, and Connect knows nothing of it.
-    assert frozen.recovery is not None
     assert frozen.recovery.target == "postgres"
-    assert frozen.recovery.standstill_seconds is not None
     assert frozen.recovery.standstill_seconds > 3
     assert frozen.recovery.stuck_seconds > 2
     assert frozen.recovery.acts == []
     # The connector gives up, and Connect starts no FAILED task again.
-    assert refused.recovery is not None
     assert refused.recovery.failed_tasks > 0
     assert [act.command.partition("?")[2] for act in refused.recovery.acts] == ["includeTasks=true&onlyFailed=true"]
     assert re.search(r"^refuse sink +(each once|dupl\. [\d,]+)$", done.stdout, re.MULTILINE), done.stdout
     assert all(state.state == "running" for state in stack.services())
     assert left_behind(stack) == []
-    page = subprocess.run(
-        [sys.executable, "-m", "sinkbench", "report", "results/latest"], cwd=tmp_path, capture_output=True, check=False
-    )
-    assert page.returncode == 0, page.stderr
-    html = (tmp_path / "results" / "latest" / "report.html").read_text()
-    assert 'href="#course-0"' in html
-    assert 'id="course-0"' in html
+
+
+def own_of(stack: LocalStack, folder: Path, text: str, which: int = 0) -> Resources:
+    """What a trial of a thousand records of one of the plan's cells has on a stack; its cluster is to be closed."""
+    (folder / "mine.yaml").write_text(text)
+    plan = load_plan(folder / "mine.yaml", CHECKOUT / "connectors")
+    return Resources(Cluster(stack, plan, CHECKOUT), expand(plan, stack.workers)[which], NAMES, 1_000, Silent())
+
+
+def check_recovered(stack: LocalStack, record: TrialRecord, target: str) -> None:
+    """Nothing is lost of a trial, nothing left of it, and all services run."""
+    assert record.reasons == []
+    assert record.recovery.recovered, record
+    assert record.recovery.target.startswith(target)
+    assert record.audit.lost == 0
+    assert all(state.state == "running" for state in stack.services())
+    assert left_behind(stack) == []
+    assert not (stack.home / "small-disk").is_mount()
 
 
 OF_NETWORK = """
@@ -144,25 +149,15 @@ def test_faults_of_services_are_refused_on_clusters_of_others(sinkbench: Run, tm
     (tmp_path / "clusters.yaml").write_text(json.dumps({**clusters, "postgres": {"dsn": "host=127.0.0.1 port=1"}}))
     done = sinkbench("race", "mine.yaml", "--stack", "clusters.yaml")
     assert done.returncode == 2
-    assert "mine.yaml:8: 'freeze sink' cannot be done on stack external" in done.stderr
+    assert "mine.yaml:8: 'freeze sink' cannot be done to" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def own_of(stack: LocalStack, plan: Plan, cell: Cell) -> Resources:
-    """What a trial of a thousand records has on a stack; its cluster is to be closed."""
-    return Resources(Cluster(stack, plan, CHECKOUT), cell, Names.of("5eeded_001"), 1_000, Silent())
-
-
 def test_a_delay_is_in_every_round_trip_to_the_sink(proxied: LocalStack, tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(OF_NETWORK)
-    plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors")
-    delayed, _ = expand(plan, proxied.workers)
-    assert delayed.fault is not None
-    own = own_of(proxied, plan, delayed)
+    own = own_of(proxied, tmp_path, OF_NETWORK)
     with closing(own.cluster), proxied_network(own) as network:
         url = own.config["connection.url"]
         where = re.search(r"//([^:/]+):(\d+)/", url)
-        assert where is not None, url
         parts = conninfo_to_dict(proxied.endpoints.sinks["postgres"].address)
         assert parts["port"] != where[2]
         with psycopg.connect(make_conninfo("", **{**parts, "host": where[1], "port": where[2]})) as connection:
@@ -173,7 +168,7 @@ def test_a_delay_is_in_every_round_trip_to_the_sink(proxied: LocalStack, tmp_pat
                 return time.monotonic() - began
 
             direct = [round_trip() for _ in range(9)]
-            with network.broken(delayed.fault):
+            with network.broken(own.cell.fault):
                 late = [round_trip() for _ in range(9)]
             after = [round_trip() for _ in range(9)]
     assert min(late) >= 0.02
@@ -183,21 +178,13 @@ def test_a_delay_is_in_every_round_trip_to_the_sink(proxied: LocalStack, tmp_pat
 @pytest.mark.long
 def test_connections_that_are_cut_lose_nothing(proxied: LocalStack, tmp_path: Path) -> None:
     record, _ = one_trial(proxied, tmp_path, OF_NETWORK, cell=1)
-    found = record.recovery
-    assert record.reasons == []
-    assert found is not None
-    assert found.target == "network to postgres"
-    assert found.recovered
-    assert found.standstill_seconds
-    assert found.connections_left == 0
-    assert record.audit is not None
-    assert record.audit.lost == 0
-    assert left_behind(proxied) == []
+    check_recovered(proxied, record, "network to postgres")
+    assert record.recovery.standstill_seconds
+    assert record.recovery.connections_left == 0
 
 
 def test_a_proxy_ends_with_a_controller_that_is_killed(proxied: LocalStack) -> None:
     with subprocess.Popen([sys.executable, "-c", WITH_PROXY], stdout=subprocess.PIPE) as controller:
-        assert controller.stdout is not None
         assert controller.stdout.readline().startswith(b"127.0.0.1 ")
         (proxy,) = psutil.Process(controller.pid).children()
         controller.send_signal(signal.SIGKILL)
@@ -230,12 +217,9 @@ def mounting(stack: LocalStack) -> LocalStack:
 def test_a_full_disk_takes_no_record_until_there_is_room(
     mounting: LocalStack, tmp_path: Path, which: int, said: str
 ) -> None:
-    (tmp_path / "mine.yaml").write_text(FULL)
-    plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors")
-    cell = expand(plan, mounting.workers)[which]
-    own, target = own_of(mounting, plan, cell), Names.of("5eeded_001").target
-    way = next(iter(sink_kind(cell.sink).writers))
-    to = Destination(cell.sink, way, target, mounting.endpoints.sinks[cell.sink])
+    own, target = own_of(mounting, tmp_path, FULL, which), NAMES.target
+    sink = own.cell.sink
+    to = Destination(sink, next(iter(sink_kind(sink).writers)), target, mounting.endpoints.sinks[sink])
     with closing(own.cluster):
         try:
             create_target(own)
@@ -263,9 +247,7 @@ def test_a_full_disk_takes_no_record_until_there_is_room(
 def test_a_postgres_that_dies_while_its_disk_is_full_starts_again_and_has_its_table(
     mounting: LocalStack, tmp_path: Path
 ) -> None:
-    (tmp_path / "mine.yaml").write_text(FULL)
-    plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors")
-    own, target = own_of(mounting, plan, expand(plan, mounting.workers)[0]), Names.of("5eeded_001").target
+    own, target = own_of(mounting, tmp_path, FULL), NAMES.target
     to = Destination("postgres", "COPY", target, mounting.endpoints.sinks["postgres"])
     with closing(own.cluster):
         create_target(own)
@@ -294,7 +276,7 @@ def test_a_postgres_that_dies_while_its_disk_is_full_starts_again_and_has_its_ta
 
 
 def test_postgres_refuses_for_each_reason_and_takes_records_again(stack: LocalStack) -> None:
-    address, name = stack.endpoints.sinks["postgres"].address, "tides_5eeded_001"
+    address, name = stack.endpoints.sinks["postgres"].address, NAMES.target
     insert = f"INSERT INTO {name} (payload) VALUES ('{{}}')"  # noqa: S608 - of a name of ours
 
     def write() -> None:
@@ -325,12 +307,9 @@ def test_postgres_refuses_for_each_reason_and_takes_records_again(stack: LocalSt
                 with pytest.raises(psycopg.errors.AdminShutdown):
                     open_before.execute(insert)
                 sink.capabilities.refusing.accept(name)
-            deadline = time.monotonic() + 10
-            while sink.count(name) < 3:
-                assert time.monotonic() < deadline
-                # The server may take a moment until it has seen all of them go.
-                with suppress(psycopg.OperationalError):
-                    write()
+            # The server may take a moment until it has seen all of them go.
+            until(lambda: write() or True, 10, passing=(psycopg.OperationalError,))
+            assert sink.count(name) == 3
         finally:
             sink.drop(name)
 
@@ -338,16 +317,8 @@ def test_postgres_refuses_for_each_reason_and_takes_records_again(stack: LocalSt
 @pytest.mark.long
 def test_a_table_whose_disk_was_full_has_every_record_in_the_end(mounting: LocalStack, tmp_path: Path) -> None:
     record, _ = one_trial(mounting, tmp_path, FULL)
-    found = record.recovery
-    assert record.reasons == []
-    assert found is not None
-    assert found.target == "disk of postgres"
-    assert found.recovered
-    assert found.failed_tasks
-    assert record.audit is not None
-    assert record.audit.lost == 0
-    assert left_behind(mounting) == []
-    assert not (mounting.home / "small-disk").is_mount()
+    check_recovered(mounting, record, "disk of postgres")
+    assert record.recovery.failed_tasks
 
 
 def test_what_a_killed_controller_has_left_frozen_goes_on_with_the_next_up(stack: LocalStack) -> None:
@@ -359,19 +330,12 @@ def test_what_a_killed_controller_has_left_frozen_goes_on_with_the_next_up(stack
 
 
 @pytest.mark.long
-def test_a_worker_that_is_killed_takes_its_tasks_back(sinkbench: Run, stack: LocalStack, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_takes_its_tasks_back(stack: LocalStack, tmp_path: Path) -> None:
     plan, _, _ = PLAN.replace("postgres/jdbc", SOON_MISSED).partition("faults:\n")
-    (tmp_path / "mine.yaml").write_text(
-        f"{plan}faults:\n  - {{what: kill, target: worker, at_seconds: 3, seconds: 2}}\n"
-    )
-    done = sinkbench("race", "mine.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
-    (cell,) = read_summary(tmp_path / "results" / "latest").cells
-    assert cell.recovery is not None
-    assert cell.recovery.target.startswith("connect-")
-    assert cell.recovery.rate_seconds != 0
-    assert all(state.state == "running" for state in stack.services())
-    assert left_behind(stack) == []
+    kill = "faults:\n  - {what: kill, target: worker, at_seconds: 3, seconds: 2}\n"
+    record, _ = one_trial(stack, tmp_path, plan + kill)
+    check_recovered(stack, record, "connect-")
+    assert record.recovery.rate_seconds != 0
 
 
 @pytest.mark.long
@@ -388,22 +352,14 @@ def test_what_a_group_has_committed_is_known_again_after_its_broker_was_killed(s
             with pytest.raises(ServiceError):
                 asked.committed(group, topic)
         stack.faults.start("kafka")
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                assert asked.committed(group, topic) == 14
-                break
-            except ServiceError:
-                assert time.monotonic() < deadline
+        assert until(lambda: asked.committed(group, topic), 20, passing=(ServiceError,)) == 14
     finally:
         stack.up(lambda line: None)
         asked.delete_group(group)
         asked.delete_topic(topic)
     # Workers are a while without their group, too.
     ready = checks(stack.endpoints)
-    deadline = time.monotonic() + 60
-    while any(ready[name]() is not None for name in stack.endpoints.connect) and time.monotonic() < deadline:
-        time.sleep(0.5)
+    until(lambda: all(ready[name]() is None for name in stack.endpoints.connect))
 
 
 KILLED_DRAIN = """
@@ -412,9 +368,6 @@ pipelines:
   - pipeline: postgres/jdbc-idempotent
     target: postgres/targets/positions.sql
     overrides: {consumer.override.session.timeout.ms: "6000"}
-  - pipeline: elasticsearch/camel-bulk
-    backlog_records: 150_000
-    overrides: {consumer.override.session.timeout.ms: "6000"}
 sustain: {backlog_records: 300_000}
 faults:
   - {what: kill, target: worker, at_share: 0.2, seconds: 1}
@@ -422,30 +375,20 @@ faults:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("cell", [0, 1], ids=["what replaces itself", "what reads ahead"])
-def test_a_worker_that_is_killed_in_a_drain_loses_what_was_committed_and_not_stored(
-    stack: LocalStack, tmp_path: Path, cell: int
+def test_a_worker_that_is_killed_in_a_drain_loses_nothing_and_what_replaces_itself_is_there_once(
+    stack: LocalStack, tmp_path: Path
 ) -> None:
-    record, samples = one_trial(stack, tmp_path, KILLED_DRAIN, cell=cell)
-    assert record.reasons == []
+    record, samples = one_trial(stack, tmp_path, KILLED_DRAIN)
+    check_recovered(stack, record, "connect-")
     assert record.backlog_records == record.records
     # All of them were there before anything was stored.
     assert {each.in_topic for each in samples} - {None} == {record.records}
     found, audit = record.recovery, record.audit
-    assert found is not None
-    assert found.recovered, record
-    assert found.target.startswith("connect-")
-    assert found.began_seconds is not None
     # Of the sample that it began with, to the thousandth of a second that is kept.
     at_fault = max(each.stored or 0 for each in samples if each.seconds <= found.began_seconds + 0.001)
     assert 0.2 * record.records <= at_fault < record.records
     assert (found.rate_seconds, found.lag_seconds, found.late_records) == (None, None, None)
-    assert audit is not None
-    if cell == 0:
-        assert (audit.lost, audit.duplicates) == (0, 0)
-    assert audit.stored == record.records - audit.lost + audit.duplicates
-    assert all(state.state == "running" for state in stack.services())
-    assert left_behind(stack) == []
+    assert (audit.stored, audit.duplicates) == (record.records, 0)
 
 
 POISONED = """
@@ -466,7 +409,6 @@ def test_what_postgresql_refuses_is_a_dead_letter_where_each_record_is_checked_b
     plan = POISONED.replace("PIPELINE", "postgres/jdbc-checked").replace("RECORDS", records)
     record, _ = one_trial(stack, tmp_path, plan)
     found, audit = record.recovery, record.audit
-    assert found is not None
     assert audit is not None, record.reasons
     assert (found.poisoned, found.poison_stored, found.poison_dead) == (60, 0, 60)
     assert (audit.lost, audit.duplicates, audit.foreign, audit.dead_letters) == (0, 0, 0, 0)
@@ -477,8 +419,6 @@ def test_what_postgresql_refuses_is_a_dead_letter_where_each_record_is_checked_b
 def test_a_record_that_postgresql_refuses_stops_a_pipeline_that_checks_none(stack: LocalStack, tmp_path: Path) -> None:
     plan = POISONED.replace("PIPELINE", "postgres/jdbc-idempotent").replace("RECORDS", "nul")
     record, _ = one_trial(stack, tmp_path, plan)
-    assert record.recovery is not None
     assert not record.recovery.recovered
     assert record.recovery.poison_dead == 0
-    assert record.audit is not None
     assert record.audit.lost > 0

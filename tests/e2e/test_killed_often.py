@@ -4,8 +4,6 @@ nothing that somebody else has made.
 KILLS says how often (CI: 2); KILL_SECONDS is the latest moment of a command's life at which it is killed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random
@@ -46,15 +44,12 @@ CONNECTOR = {"name": SOMEBODYS, "config": CONFIG, "initial_state": "STOPPED"}
 
 
 @pytest.fixture
-def somebodys(stack: LocalStack, kafka: Kafka) -> Iterator[None]:
+def somebodys(stack: LocalStack, kafka: Kafka, connect: ConnectCluster) -> Iterator[None]:
     """A topic, a connector, an index and a table of somebody else's, which are still there afterwards."""
     elasticsearch = stack.endpoints.sinks["elasticsearch"].address
     kafka.create_topic(SOMEBODYS, 1)
     httpx.put(f"{elasticsearch}/{SOMEBODYS}").raise_for_status()
-    with (
-        ConnectCluster(stack.endpoints.connect.values()) as connect,
-        psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as database,
-    ):
+    with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as database:
         httpx.post(f"{stack.endpoints.connect['connect-1']}/connectors", json=CONNECTOR).raise_for_status()
         database.execute(f"CREATE TABLE {SOMEBODYS} ()")
         yield
@@ -87,6 +82,7 @@ def wait_for_end(processes: list[psutil.Process]) -> list[str]:
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_a_controller_that_is_killed_again_and_again_keeps_its_trials_and_leaves_nothing(
     stack: LocalStack, somebodys: None, sinkbench: Run, tmp_path: Path
 ) -> None:

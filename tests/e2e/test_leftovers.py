@@ -1,7 +1,5 @@
 """Consumer groups of runs that were killed after their connector was gone: the next race removes them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +15,7 @@ from sinkbench.stack import Stack
 from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
+from tests.e2e.races import stack_file
 
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "seed": 1})
 TOPIC = "somebodys"
@@ -64,10 +63,7 @@ def test_groups_that_were_left_behind_are_removed_from_ones_own_stack(stack: Loc
 def test_groups_of_ones_own_runs_alone_are_removed_from_others_clusters(
     stack: LocalStack, groups: Kafka, tmp_path: Path
 ) -> None:
-    file = tmp_path / "clusters.yaml"
-    urls = list(stack.endpoints.connect.values())
-    file.write_text(f"kafka: {{bootstrap: '{stack.endpoints.kafka}'}}\nconnect: {{urls: {urls}}}\n")
-    external = ExternalStack(file)
+    external = ExternalStack(stack_file(tmp_path, stack.endpoints))
     Book.of(external).begin("ab12cd")
     assert swept(external) == [f"consumer group {LEFT}"]
     assert {HELD, OTHERS, SOMEBODYS} <= set(groups.groups())

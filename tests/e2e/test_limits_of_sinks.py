@@ -1,8 +1,5 @@
 """The limits on the real stack: what plain clients store is what is counted, and nothing of them is left."""
 
-from __future__ import annotations
-
-import json
 import signal
 import time
 from collections.abc import Iterator
@@ -17,7 +14,6 @@ from sinkbench.limits.clients import Consume
 from sinkbench.limits.sinklimit import SinkClient, sink_limit, sink_limit_again
 from sinkbench.limits.tune import Point
 from sinkbench.plan.plan import PlanLoad, load_plan
-from sinkbench.services.kafka import Kafka
 from sinkbench.services.worker import order
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Created, Destination, Sink, open_sink
@@ -27,7 +23,9 @@ from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import PREFIX, Names, cleaning
 from sinkbench.trial.values import TopicLoad
+from tests.e2e.onetrial import index_with
 from tests.e2e.races import a_race, left_behind
+from tests.support.latest import summary_of
 
 PLAN = "pipelines: [elasticsearch/camel-bulk, postgres/jdbc]\nlimits: true\n"
 TARGET = f"{PREFIX}test_limits"
@@ -48,7 +46,6 @@ def test_the_limit_of_a_sink_is_found_and_every_record_counted(bench: Cluster) -
     found = sink_limit(bench, to, lambda text: None, step_seconds=0.5, confirm_seconds=1.0)
     # A step whose acknowledged records are not those that the sink counts has a problem instead of a rate.
     assert [step.measured.problem for step in found.path] == [None] * len(found.path)
-    assert found.best is not None
     assert found.best.confirms
     assert found.best.point.batch > 1
 
@@ -71,9 +68,8 @@ def refusing(stack: LocalStack, name: str, folder: Path) -> Sink:
             "CREATE TABLE tides (id bigint GENERATED ALWAYS AS IDENTITY, payload jsonb CHECK (payload IS NULL));"
         )
         return PostgresSink(stack.endpoints.sinks["postgres"].address, None, folder / "schema.sql")
-    index = {"settings": {"number_of_replicas": 0}, "mappings": {"properties": {"metadata": {"type": "long"}}}}
-    (folder / "index.json").write_text(json.dumps(index))
-    return ElasticsearchSink(stack.endpoints.sinks["elasticsearch"], folder / "index.json")
+    index = index_with(folder, mappings={"properties": {"metadata": {"type": "long"}}})
+    return ElasticsearchSink(stack.endpoints.sinks["elasticsearch"], index)
 
 
 @pytest.mark.parametrize(("name", "way"), [("elasticsearch", "bulk"), ("postgres", "COPY"), ("postgres", "INSERT")])
@@ -88,7 +84,6 @@ def test_a_sink_that_rejects_records_gives_no_rate(
         client.close()
         sink.close()
     assert measured.records_per_second is None
-    assert measured.problem is not None
     assert "\n" not in measured.problem
     assert "reject" in measured.problem or "violates" in measured.problem
 
@@ -128,10 +123,6 @@ def test_no_consumer_reads_before_the_last_one_has_joined(bench: Cluster, monkey
     assert measured.problem in (None, consume.TOO_SHORT)
 
 
-def groups(kafka: Kafka) -> list[str]:
-    return [group.group_id for group in kafka._admin.list_consumer_groups().result().valid]
-
-
 @pytest.mark.long
 def test_the_limits_of_kafka_and_connect_are_found_and_ctrl_c_in_that_of_a_sink_leaves_nothing_behind(
     bench: Cluster, tmp_path: Path
@@ -141,7 +132,6 @@ def test_the_limits_of_kafka_and_connect_are_found_and_ctrl_c_in_that_of_a_sink_
         "drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 1}"
     )
     with a_race(tmp_path, plan) as race:
-        assert race.stdout is not None
         output = ""
         while "] limit of postgres" not in output:
             line = race.stdout.readline()
@@ -152,10 +142,10 @@ def test_the_limits_of_kafka_and_connect_are_found_and_ctrl_c_in_that_of_a_sink_
         output += race.communicate(timeout=120)[0]
     assert race.returncode == 130, output
     assert "Traceback" not in output
-    summary = json.loads((tmp_path / "results" / "latest" / "summary.json").read_text())
+    summary = summary_of(tmp_path)
     assert summary["complete"] is False
     found = {limit["sink"]: limit for limit in summary["limits"]}
     for sink in ("kafka", "connect"):
         assert found[sink]["records_per_second"], found
         assert found[sink]["connections"] == 3, found
-    assert [group for group in groups(bench.kafka) if "_limit" in group] == []
+    assert [group for group in bench.kafka.groups() if "_limit" in group] == []

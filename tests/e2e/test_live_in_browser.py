@@ -1,10 +1,6 @@
 """The live page in a real browser: opened late, while the connection drops, and when the run ends."""
 
-from __future__ import annotations
-
-import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,22 +8,12 @@ import pytest
 from sinkbench.live.events import RunStep
 from sinkbench.live.page import LivePage
 from sinkbench.live.state import LiveRun
-from tests.support.browser import Browser, find
+from tests.support.browser import Browser
 from tests.support.liverun import CELLS, RUN, began, drained, record
+from tests.support.ports import free_ports
+from tests.support.waiting import until
 
-PROGRAM = find()
-pytestmark = pytest.mark.skipif(
-    PROGRAM is None, reason="there is no Chromium on this machine: apt-get install chromium"
-)
-SECONDS = 60.0
 SCRIPT = "<script>alert(1)</script>"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    assert PROGRAM is not None
-    with Browser(PROGRAM) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -45,24 +31,14 @@ def live() -> LiveRun:
 
 def wait_for(browser: Browser, script: str) -> None:
     """Waits until an expression in the page is true."""
-    ends = time.monotonic() + SECONDS
-    while not browser.evaluate(script):
-        assert time.monotonic() < ends, f"{script}: {browser.evaluate('document.body.innerText')}"
-        time.sleep(0.05)
+    until(lambda: browser.evaluate(script))
 
 
 def connection(text: str) -> str:
     return f"document.querySelector('#connection').textContent.startsWith({text!r})"
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1280, False)])
 def test_opened_in_the_middle_it_shows_all_there_is(
     browser: Browser, live: LiveRun, tmp_path: Path, width: int, dark: bool
 ) -> None:
@@ -75,10 +51,8 @@ def test_opened_in_the_middle_it_shows_all_there_is(
         for part in (RUN, "step 7 of 40", "about ", "draining: 7,", SCRIPT, "2 of 3 tasks FAILED", CELLS[-1].key):
             assert part in text, part
         assert browser.evaluate("document.scripts.length") == 1
-        assert browser.evaluate("[...document.querySelectorAll('figure > svg')].map(svg => svg.children.length)") == [
-            *(1, 1, 2),
-            5,
-        ]
+        charts = browser.evaluate("[...document.querySelectorAll('figure > svg')].map(svg => svg.children.length)")
+        assert charts == [1, 1, 2, 5]
         assert browser.evaluate("Math.min(...[...document.querySelectorAll('path')].map(p => p.getTotalLength()))") > 10
         assert browser.evaluate("document.documentElement.scrollWidth") <= width
         states = browser.evaluate("[...document.querySelectorAll('tbody .state')].map(each => each.textContent)")
@@ -93,7 +67,7 @@ def test_opened_in_the_middle_it_shows_all_there_is(
 
 
 def test_it_finds_the_run_again_after_its_connection_dropped_and_hears_the_end(browser: Browser, live: LiveRun) -> None:
-    port = free_port()
+    (port,) = free_ports(1)
     with LivePage(live, port) as page:
         browser.open(page.address, 1280, dark=False)
         wait_for(browser, connection("live"))

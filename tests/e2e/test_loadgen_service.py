@@ -1,7 +1,5 @@
 """Load generators as services, with a real broker: they share a load, and whatever dies leaves nothing going on."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -10,7 +8,7 @@ import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,17 +16,17 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from sinkbench.errors import TrialFailed
 from sinkbench.load.loadgens import Loadgens
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.access import Access
 from sinkbench.services.kafka import Kafka
-from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Endpoints
+from tests.e2e.topics import records_of
 from tests.support.endpoints import endpoints as kafka_alone
 from tests.support.tlsserver import issue
+from tests.support.waiting import until
 
 ADDRESS = "loadgen: listening on "
 # More than can be produced before a test has had its way; the load never comes to its end.
@@ -42,7 +40,6 @@ class Service:
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
         )
-        assert self.process.stdout is not None
         self.url = self.process.stdout.readline().strip().removeprefix(ADDRESS)
 
     @property
@@ -66,41 +63,14 @@ def services() -> Iterator[list[Service]]:
         each.end(signal.SIGKILL)
 
 
-@pytest.fixture
-def topic(kafka: Kafka) -> Iterator[str]:
-    """The name of a topic of the test's own, removed after it."""
-    name = f"loadgen-{uuid.uuid4().hex}"
-    yield name
-    kafka.delete_topic(name)
-
-
 def endpoints(bootstrap: str, *services: Service, **more: Any) -> Endpoints:
-    return kafka_alone(
-        bootstrap, loadgens={f"loadgen-{n}": each.url for n, each in enumerate(services, start=1)}, **more
-    )
+    urls = {f"loadgen-{number}": each.url for number, each in enumerate(services, start=1)}
+    return kafka_alone(bootstrap, loadgens=urls, **more)
 
 
 def seqs(kafka: Kafka, topic: str) -> Counter[int]:
     """How often each seq is in the topic."""
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": topic, "enable.auto.commit": False})
-    found: Counter[int] = Counter()
-    try:
-        ends = kafka.end_offsets(topic)
-        consumer.assign([TopicPartition(topic, number, 0) for number in ends])
-        give_up = time.monotonic() + 60
-        while found.total() < sum(ends.values()):
-            assert time.monotonic() < give_up, "the topic could not be read to its end"
-            found.update(json.loads(m.value())["bench"]["seq"] for m in consumer.consume(10_000, timeout=1))
-    finally:
-        consumer.close()
-    return found
-
-
-def wait_until(done: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < give_up, "did not come about"
-        time.sleep(0.05)
+    return Counter(json.loads(each.value())["bench"]["seq"] for each in records_of(kafka, topic))
 
 
 def load(partitions: int = 6) -> PlanLoad:
@@ -127,7 +97,7 @@ def test_three_that_create_one_topic_at_once_come_to_one_topic(
     services: list[Service], bootstrap: str, kafka: Kafka
 ) -> None:
     with Loadgens(endpoints(bootstrap, *services)) as loadgens:
-        for attempt in range(10):
+        for attempt in range(5):
             topic = f"loadgen-{uuid.uuid4().hex}"
             loadgens.load(topic, f"race-{attempt}", 30, load(partitions=12), lambda _: None)
             assert len(kafka.end_offsets(topic)) == 12
@@ -174,7 +144,7 @@ def test_a_signal_ends_a_service_and_its_load(
 ) -> None:
     body = {"bootstrap": bootstrap, "topic": topic, "rate": 1000, "duration_seconds": 600, "partitions": 1}
     httpx.post(f"{services[0].url}/load", json=body, trust_env=False)
-    wait_until(lambda: (services[0].state["progress"] or {}).get("acknowledged", 0) > 0)
+    until(lambda: (services[0].state["progress"] or {}).get("acknowledged", 0) > 0)
     assert services[0].end(number) == code
     assert set(seqs(kafka, topic).values()) == {1}
 
@@ -187,24 +157,6 @@ def test_an_address_that_is_taken_is_one_line_and_exit_code_2(services: list[Ser
     assert f"listen: {taken} cannot be listened on (Address already in use)" in refused.stderr
     assert refused.stderr.count("\n") == 1
     assert refused.stdout == ""
-
-
-def test_the_run_script_starts_one_that_knows_its_broker(
-    bootstrap: str, kafka: Kafka, topic: str, tmp_path: Path
-) -> None:
-    settings = tmp_path / "client settings"
-    settings.write_text("client.rack=r1\n")
-    service = Service(
-        str(CHECKOUT / "loadgen" / "run"),
-        LOADGEN_LISTEN="127.0.0.1", LOADGEN_PORT="0", KAFKA_BOOTSTRAP=bootstrap,
-        LOADGEN_CLIENT_CONFIG=str(settings), PYTHON=sys.executable,
-    )  # fmt: skip
-    try:
-        httpx.post(f"{service.url}/load", json={"topic": topic, "count": 10}, trust_env=False)
-        wait_until(lambda: service.state["state"] == "done")
-        assert sum(kafka.end_offsets(topic).values()) == 10
-    finally:
-        assert service.end(signal.SIGTERM) == 0
 
 
 def test_on_a_network_it_takes_a_load_of_its_user_alone(
@@ -247,10 +199,10 @@ def test_without_services_a_child_does_it_and_is_gone_after_close(bootstrap: str
         for run in ("first", "second"):
             result = loadgens.load(topic, run, 1_000, load(), lambda _: seen.extend(children()))
             assert result.acknowledged == 1_000
-        wait_until(lambda: children() == [])
+        until(lambda: children() == [])
         [parent] = psutil.Process().children()
         parent.kill()
-        wait_until(lambda: parent.status() == psutil.STATUS_ZOMBIE)
+        until(lambda: parent.status() == psutil.STATUS_ZOMBIE)
         assert loadgens.load(topic, "third", 1_000, load(), lambda _: None).acknowledged == 1_000
     assert psutil.Process().children() == []
     assert seen
@@ -284,15 +236,13 @@ Loadgens(where).load(topic, "orphan", records, PlanLoad(partitions=1), lambda n:
 
 
 def test_a_child_is_gone_and_loads_no_more_after_its_parent_is_killed(bootstrap: str, kafka: Kafka, topic: str) -> None:
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, bootstrap, topic, str(ENDLESS)], stdout=subprocess.PIPE, text=True
-    )
-    assert parent.stdout is not None
+    command = [sys.executable, "-c", PARENT, bootstrap, topic, str(ENDLESS)]
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert int(parent.stdout.readline()) > 0
     [child] = children(psutil.Process(parent.pid))
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    wait_until(lambda: not child.is_running())
+    until(lambda: not child.is_running())
     stored = sum(kafka.end_offsets(topic).values())
     assert 0 < stored < ENDLESS

@@ -1,23 +1,21 @@
 """A password in a connector's configuration is in no log of any service, also where the connection is refused."""
 
-from __future__ import annotations
-
-import time
 from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
 
-from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.files import read_connector
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
+from tests.e2e.races import remove_connectors
+from tests.support.waiting import until
 
 PASSWORD = "swordfish-of-the-logs"  # noqa: S105
 ROLE = "bench_logs"
 TOPIC = "logged_secrets"
-SETTLED = ("RUNNING", "FAILED")
 
 
 @pytest.fixture
@@ -41,21 +39,9 @@ def said(stack: LocalStack) -> Callable[[], dict[str, str]]:
     return lambda: {path.name: path.read_bytes()[before[path.name] :].decode() for path in folder.iterdir()}
 
 
-def settled(connect: ConnectCluster, name: str) -> str:
-    """What becomes of the connector's task."""
-    give_up = time.monotonic() + 60
-    while time.monotonic() < give_up:
-        status = connect.status(name)
-        states = [task.state for task in status.tasks] if status is not None else []
-        if states and all(state in SETTLED for state in states):
-            return states[0]
-        time.sleep(0.2)
-    raise AssertionError(f"{name} did not settle")
-
-
 @pytest.mark.parametrize("pipeline", ["postgres/jdbc", "postgres/camel-sql"])
 def test_no_log_holds_the_password_of_a_connector(
-    pipeline: str, stack: LocalStack, role: str, said: Callable[[], dict[str, str]]
+    pipeline: str, role: str, said: Callable[[], dict[str, str]], connect: ConnectCluster, kafka: Kafka
 ) -> None:
     config = read_connector(CHECKOUT / "connectors" / f"{pipeline}.json")
     known = {"POSTGRES_USER": role, "POSTGRES_PASSWORD": PASSWORD, "POSTGRES_DB": "sinkbench"}
@@ -63,13 +49,12 @@ def test_no_log_holds_the_password_of_a_connector(
         config = {key: str(found).replace(f"${{env:{name}}}", value) for key, found in config.items()}
     url = next(key for key in config if key.endswith(".url") and config[key].startswith("jdbc:"))
     wrong = {**config, url: config[url].replace("${env:POSTGRES_PORT}", "1") + f"&password={PASSWORD}&user={role}"}
-    with ConnectCluster(stack.endpoints.connect.values()) as connect:
-        for number, each in enumerate((config, wrong)):
-            name = f"logged-secrets-{number}"
-            connect.create(name, {**each, "topics": TOPIC, "tasks.max": "1"})
-            settled(connect, name)
-            connect.delete(name)
-            connect.wait_until_gone(name)
+    names = ("logged-secrets-0", "logged-secrets-1")
+    for name, each in zip(names, (config, wrong), strict=True):
+        connect.create(name, {**each, "topics": TOPIC, "tasks.max": "1"})
+    for name in names:
+        until(lambda name=name: (status := connect.status(name)) is not None and status.settled(1))
+    remove_connectors(connect, kafka, *names)
     logs = said()
     assert "logged-secrets-1" in "".join(logs.values())
     assert [name for name, text in logs.items() if PASSWORD in text] == []

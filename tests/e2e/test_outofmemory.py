@@ -1,7 +1,5 @@
 """A worker whose heap is really used up: an aggregate that never gets full, of large records that one task reads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

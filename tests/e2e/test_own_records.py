@@ -1,39 +1,38 @@
 """Records of somebody's own go through both sinks and keep their bytes, whatever their size and wherever they lie."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Producer
 
 from loadgen.dataset.maker import DatasetMaker
 from loadgen.dataset.source import open_dataset
+from loadgen.records import made_by
 from sinkbench.analysis.fields import survey
 from sinkbench.errors import PlanError
 from sinkbench.load.records import keep_records
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import Destination, open_writer
+from sinkbench.sinks import Destination, Sink, open_writer
 from sinkbench.sinks.elasticsearch.index import propose_index
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.sinks.postgres.propose import propose_table
 from sinkbench.sinks.postgres.sink import PostgresSink
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import one_trial
+from tests.e2e.topics import records_of
 from tests.support.commands import Run
+from tests.support.latest import summary_of
 
 PLAN = """
 pipelines: [elasticsearch/camel-bulk, postgres/jdbc]
@@ -55,12 +54,6 @@ FROM_TOPIC = """
 pipelines: [postgres/jdbc]
 load: {{records: "{source}", partitions: 6}}
 """
-PROPOSED = """
-pipelines:
-  - {{pipeline: elasticsearch/camel-bulk, target: movies.index.json}}
-  - {{pipeline: postgres/jdbc, target: movies.sql}}
-load: {{records: {file}, partitions: 6}}
-"""
 # Written as no program here would write them.
 UNUSUAL = b'{"a":1.0,"e":1e2,"u":"\\u00e9\\/", "deep":{"n":null,"l":[1,  2]},"customer":{"id":%d}}'
 BYTES = (100, 4_000, 1_000_000)
@@ -74,17 +67,6 @@ def orders(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def topic(bootstrap: str) -> Iterator[str]:
-    """The name of a topic of the test's own, removed after it with its copy."""
-    name = f"own-{uuid.uuid4().hex}"
-    yield name
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    there = [each for each in admin.list_topics(timeout=10).topics if each.startswith(name)]
-    for done in admin.delete_topics(there).values() if there else ():
-        done.result()
-
-
 @pytest.mark.long
 def test_a_race_of_ones_own_records_is_audited_and_says_what_it_was_fed_with(
     stack: LocalStack, sinkbench: Run, tmp_path: Path, orders: Path
@@ -92,7 +74,7 @@ def test_a_race_of_ones_own_records_is_audited_and_says_what_it_was_fed_with(
     (tmp_path / "mine.yaml").write_text(PLAN)
     done = sinkbench("race", "mine.yaml", "--records", orders.name, "--key", "customer.id")
     assert done.returncode == 0, done.stdout + done.stderr
-    summary = json.loads((tmp_path / "results" / "latest" / "summary.json").read_text())
+    summary = summary_of(tmp_path)
     kept = summary["environment"]["records"]
     facts = open_dataset(str(orders), "customer.id").facts
     assert (kept["source"], kept["sha256"], kept["records"]) == (orders.name, facts.sha256, 700)
@@ -114,45 +96,34 @@ def test_a_race_of_ones_own_records_is_audited_and_says_what_it_was_fed_with(
     assert "environment records.sha256 was" in refused.stdout + refused.stderr
 
 
-def test_records_of_100_bytes_and_of_a_megabyte_are_stored_as_they_were_sent(stack: LocalStack, tmp_path: Path) -> None:
-    path = tmp_path / "sizes.ndjson"
-    with path.open("wb") as file:
-        for number in range(60):
-            start = b'{"id": "k-%02d", "text": "' % number
-            file.write(start + b"x" * (BYTES[number % 3] - len(start) - 2) + b'"}\n')
-    for cell in (0, 1):
-        record, _ = one_trial(stack, tmp_path, SIZES.format(file=path), 60, cell=cell)
-        assert record.audit is not None, record.invalid
-        assert (record.audit.stored, record.audit.clean, record.audit.checked) == (60, True, 60), record.invalid
+def sizes() -> str:
+    """Records of 100 bytes and of a megabyte, a line each."""
+    lines = []
+    for number in range(60):
+        start = f'{{"id": "k-{number:02}", "text": "'
+        lines.append(start + "x" * (BYTES[number % 3] - len(start) - 2) + '"}\n')
+    return "".join(lines)
 
 
-def test_records_that_go_over_several_lines_are_stored_as_they_were_sent(stack: LocalStack, tmp_path: Path) -> None:
-    path = tmp_path / "sizes.json"
-    path.write_text(json.dumps([{"id": str(number), "below": {"list": [1, 2]}} for number in range(40)], indent=2))
-    for cell in (0, 1):
-        record, _ = one_trial(stack, tmp_path, SIZES.format(file=path), 40, cell=cell)
-        assert record.audit is not None, record.invalid
-        assert (record.audit.stored, record.audit.clean, record.audit.checked) == (40, True, 40), record.invalid
+def over_lines() -> str:
+    """Records that go over several lines."""
+    return json.dumps([{"id": str(number), "below": {"list": [1, 2]}} for number in range(60)], indent=2)
+
+
+@pytest.mark.parametrize(("made", "cell"), [(sizes, 0), (sizes, 1), (over_lines, 1)])
+def test_records_of_all_sizes_and_over_several_lines_are_stored_as_they_were_sent(
+    stack: LocalStack, tmp_path: Path, made: Callable[[], str], cell: int
+) -> None:
+    file = tmp_path / ("sizes.ndjson" if made is sizes else "lines.json")
+    file.write_text(made())
+    record, _ = one_trial(stack, tmp_path, SIZES.format(file=file), 60, cell=cell)
+    assert record.audit is not None, record.invalid
+    assert (record.audit.stored, record.audit.clean, record.audit.checked) == (60, True, 60), record.invalid
 
 
 def copy(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "loadgen", "run", "--no-progress", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-
-
-def read(bootstrap: str, topic: str, count: int) -> list[tuple[int, bytes | None, bytes]]:
-    """The time, the key and the value of so many records of a topic, by their times."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "read", "auto.offset.reset": "earliest"})
-    found: list[tuple[int, bytes | None, bytes]] = []
-    try:
-        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-        give_up = time.monotonic() + 30
-        while len(found) < count and time.monotonic() < give_up:
-            found += [(each.timestamp()[1], each.key(), each.value()) for each in consumer.consume(count, timeout=1)]
-    finally:
-        consumer.close()
-    return sorted(found, key=lambda each: each[0])
 
 
 def test_a_topic_is_copied_with_its_keys_in_its_own_rhythm(bootstrap: str, kafka: Kafka, topic: str) -> None:
@@ -164,16 +135,16 @@ def test_a_topic_is_copied_with_its_keys_in_its_own_rhythm(bootstrap: str, kafka
     producer.produce(topic, None, "key-0", timestamp=1_700_000_000_200)
     producer.flush(10)
     source = f"kafka://{bootstrap}/{topic}"
-    done = copy(*("--bootstrap", bootstrap, "--topic", f"{topic}-copy"),
-                *("--records", source, "--pace", "recorded", "--count", "3", "--run", "r"))  # fmt: skip
+    to = ("--bootstrap", bootstrap, "--topic", f"{topic}-copy")
+    done = copy(*to, "--records", source, "--pace", "recorded", "--count", "3", "--run", "r")
     assert done.returncode == 0, done.stderr
     assert "1 of them have no key" in done.stderr
     assert "1 without a value are left out" in done.stderr
-    copied = read(bootstrap, f"{topic}-copy", 3)
-    assert [key for _, key, _ in copied] == [b"key-0", None, b"key-2"]
-    for number, (_, _, value) in enumerate(copied):
-        assert value.startswith((UNUSUAL % number)[:-1] + b', "bench": {"run": "r", "seq": %d, ' % number)
-    gaps = [after[0] - before[0] for before, after in pairwise(copied)]
+    copied = sorted(records_of(kafka, f"{topic}-copy"), key=lambda each: each.timestamp()[1])
+    assert [each.key() for each in copied] == [b"key-0", None, b"key-2"]
+    for number, each in enumerate(copied):
+        assert each.value().startswith((UNUSUAL % number)[:-1] + b', "bench": {"run": "r", "seq": %d, ' % number)
+    gaps = [after.timestamp()[1] - before.timestamp()[1] for before, after in pairwise(copied)]
     assert gaps[1] > 2 * gaps[0]
 
 
@@ -218,6 +189,19 @@ ORDER = {
 }  # fmt: skip
 
 
+def check_taken(sink: Sink, to: Destination, values: Sequence[bytes]) -> None:
+    """The sink takes these records, whose run is the target's name; it is closed afterwards."""
+    with closing(sink):
+        sink.create(to.target)
+        try:
+            with closing(open_writer(to)) as writer:
+                writer.write(writer.batch(values))
+            sink.settle(to.target)
+            assert sorted(seq for seqs in sink.sequences(to.target, to.target) for seq in seqs) == [*range(len(values))]
+        finally:
+            sink.drop(to.target)
+
+
 def test_what_is_proposed_takes_the_records_that_it_was_proposed_for(
     stack: LocalStack, sinkbench: Run, tmp_path: Path
 ) -> None:
@@ -238,16 +222,7 @@ def test_what_is_proposed_takes_the_records_that_it_was_proposed_for(
         dataset.opening(index) + b'"bench": {"run": "%b", "seq": %d}}' % (target.encode(), index) for index in range(3)
     ]
     for name, (sink, way) in sinks.items():
-        with closing(sink):
-            sink.create(target)
-            try:
-                writer = open_writer(Destination(name, way, target, endpoints[name]))
-                writer.write(writer.batch(values))
-                writer.close()
-                sink.settle(target)
-                assert sorted(seq for seqs in sink.sequences(target, target) for seq in seqs) == [0, 1, 2]
-            finally:
-                sink.drop(target)
+        check_taken(sink, Destination(name, way, target, endpoints[name]), values)
 
 
 # What they are like: nested, with nulls, of unlike kinds in one column, of very unlike sizes, in all text formats.
@@ -277,44 +252,13 @@ def test_data_sets_of_others_go_into_what_is_proposed_for_them(stack: LocalStack
         count = min(dataset.facts.records, 300)
         found = survey(json.loads(dataset.value(index)) for index in range(count))
         target = f"tides_{uuid.uuid4().hex[:12]}"
-        maker = DatasetMaker(dataset, target)
-        made: list[bytes] = []
-        while len(made) < count:
-            seq = len(made)
-            batch = maker.batch(seq, min(maker.longest_batch(seq), count - seq), 0, 0)
-            made += [value for message in batch if isinstance(value := message["value"], bytes)]
+        made = made_by(DatasetMaker(dataset, target), 0, count)
         sizes += [len(value) for value in made]
         index, table = tmp_path / f"{name}.index.json", tmp_path / f"{name}.sql"
         index.write_text(propose_index(found, CHECKOUT, name).text)
         table.write_text(propose_table(found, CHECKOUT, name).text)
-        for way in ("bulk", "COPY"):
-            with closing(
-                ElasticsearchSink(endpoints["elasticsearch"], index)
-                if way == "bulk"
-                else PostgresSink(endpoints["postgres"].address, None, table)
-            ) as sink:
-                sink.create(target)
-                try:
-                    writer = open_writer(Destination(sink.name, way, target, endpoints[sink.name]))
-                    writer.write(writer.batch(made))
-                    writer.close()
-                    sink.settle(target)
-                    assert sorted(seq for seqs in sink.sequences(target, target) for seq in seqs) == [*range(count)], (
-                        name
-                    )
-                finally:
-                    sink.drop(target)
+        sink = ElasticsearchSink(endpoints["elasticsearch"], index)
+        check_taken(sink, Destination(sink.name, "bulk", target, endpoints[sink.name]), made)
+        sink = PostgresSink(endpoints["postgres"].address, None, table)
+        check_taken(sink, Destination(sink.name, "COPY", target, endpoints[sink.name]), made)
     assert max(sizes) > 1_000 * min(sizes)
-
-
-@pytest.mark.long
-def test_a_data_set_of_others_goes_through_connect_as_it_is(
-    stack: LocalStack, sinkbench: Run, vega: Path, tmp_path: Path
-) -> None:
-    file = vega / "movies.json"
-    done = sinkbench("propose", str(file))
-    assert done.returncode == 0, done.stderr
-    for cell in (0, 1):
-        record, _ = one_trial(stack, tmp_path, PROPOSED.format(file=file), 3_201, cell=cell)
-        assert record.audit is not None, record.invalid
-        assert (record.audit.stored, record.audit.clean, record.audit.checked) == (3_201, True, 3_201), record.invalid

@@ -1,9 +1,6 @@
 """The way back of dead letters that Kafka Connect itself has written: through the connectors that write them."""
 
-from __future__ import annotations
-
 import json
-import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -13,16 +10,20 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from elasticsearch import Elasticsearch
-from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.files import read_connector
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Sink, open_sink
 from sinkbench.stack.local import LocalStack
+from tests.e2e.onetrial import index_with
+from tests.e2e.races import remove_connectors
+from tests.e2e.topics import records_of
 from tests.support.commands import Run
+from tests.support.waiting import until
 
 TARGET = "tides_test_play_back"
 PARTITIONS = 3
@@ -31,8 +32,6 @@ GOOD = BAD = 3 * PARTITIONS
 LAST = BAD + 1
 PLACE = 1, 2
 KEY, HEADERS = b"9414290", [("own", b"1")]
-# Longer than a connector takes to commit.
-SECONDS = 60.0
 
 
 class IntoElasticsearch:
@@ -47,10 +46,7 @@ class IntoElasticsearch:
         self._address = stack.endpoints.sinks["elasticsearch"].address
 
     def create(self, sink: Sink, folder: Path) -> None:
-        body = json.loads((CHECKOUT / "elasticsearch" / "index.json").read_text())
-        body["mappings"]["dynamic"] = "strict"
-        (folder / "strict.json").write_text(json.dumps(body))
-        sink.create(TARGET, folder / "strict.json")
+        sink.create(TARGET, index_with(folder, mappings={"dynamic": "strict"}))
 
     def fix(self, config: dict[str, str]) -> dict[str, str]:
         with Elasticsearch(self._address) as client:
@@ -130,22 +126,13 @@ def topic(kafka: Kafka, producer: Producer, into: Into) -> Iterator[str]:
 
 
 @pytest.fixture
-def connect(stack: LocalStack) -> Iterator[ConnectCluster]:
-    with ConnectCluster(stack.endpoints.connect.values()) as cluster:
-        yield cluster
-
-
-@pytest.fixture
 def config(topic: str, into: Into, queue: str, connect: ConnectCluster, kafka: Kafka) -> Iterator[dict[str, str]]:
     """The configuration of the connector, which runs: its file, but for the topic and the queue."""
     own = {"name": TARGET, "topics": topic, "errors.deadletterqueue.topic.name": queue}
     config = {**read_connector(CHECKOUT / "connectors" / f"{into.file}.json"), **own}
     connect.create(TARGET, config)
     yield config
-    connect.delete(TARGET)
-    connect.wait_until_gone(TARGET)
-    kafka.wait_until_empty(group_of(TARGET))
-    kafka.delete_group(group_of(TARGET))
+    remove_connectors(connect, kafka, TARGET)
 
 
 def document(seq: int) -> bytes:
@@ -154,25 +141,12 @@ def document(seq: int) -> bytes:
 
 def in_the_end(look: Callable[[], object], wanted: object) -> None:
     """Waits until a look gives what is wanted."""
-    deadline = time.monotonic() + SECONDS
-    while (found := look()) != wanted:
-        assert time.monotonic() < deadline, f"{found}"
-        time.sleep(0.2)
+    until(lambda: look() == wanted)
 
 
 def stop(stack: LocalStack) -> None:
     """Ends the connector's tasks; it keeps its configuration and its offsets."""
     httpx.put(f"{stack.endpoints.connect['connect-1']}/connectors/{TARGET}/stop").raise_for_status()
-
-
-def record_at(stack: LocalStack, topic: str, partition: int, offset: int) -> tuple[object, object, object]:
-    """Key, value and headers of a record."""
-    consumer = Consumer({"bootstrap.servers": stack.endpoints.kafka, "group.id": "unused"})
-    with closing(consumer):
-        consumer.assign([TopicPartition(topic, partition, offset)])
-        (found,) = consumer.consume(1, SECONDS)
-        assert (found.error(), found.offset()) == (None, offset)
-        return found.key(), found.value(), found.headers()
 
 
 @pytest.mark.long
@@ -183,10 +157,9 @@ def test_what_a_connector_has_put_aside_is_stored_once_when_its_cause_is_mended_
     sinkbench: Run,
     into: Into,
     producer: Producer,
-    topic: str,
-    queue: str,
     config: dict[str, str],
 ) -> None:
+    queue, topic = config["errors.deadletterqueue.topic.name"], TARGET
     partition, offset = PLACE
     good = [json.loads(document(seq)) for seq in range(GOOD)]
 
@@ -237,4 +210,5 @@ def test_what_a_connector_has_put_aside_is_stored_once_when_its_cause_is_mended_
     assert played in sinkbench("dlq", queue).stdout
     # It went as it once came.
     assert kafka.end_offsets(topic) == {0: 3, 1: 7, 2: 3}
-    assert record_at(stack, topic, partition, offset + 4) == (KEY, into.bad, HEADERS)
+    last = [each for each in records_of(kafka, topic) if each.partition() == partition][-1]
+    assert (last.offset(), last.key(), last.value(), last.headers()) == (offset + 4, KEY, into.bad, HEADERS)

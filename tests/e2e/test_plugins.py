@@ -1,7 +1,5 @@
 """Plugins that are none of ours: a vendor's archive with its checksum, and one that is not there."""
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 from collections.abc import Iterator
@@ -42,11 +40,17 @@ def test_a_vendors_archive_is_a_plugin_once_its_checksum_agrees(
     archive = a_vendors_zip(tmp_path, plugins)
     checksum = archive.with_name(f"{archive.name}.sha256")
     archive.chmod(0o644)
-    checksum.write_text(f"{'0' * 64}  {archive.name}\n")
     assert versions_of(stack, "CamelSinkConnector") == {"0.11.0"}
     stack.faults.stop(WORKER)
-    with pytest.raises(StackError, match=rf"{WORKER} died while starting .*(\n.*)*{archive.name}: its SHA-256 is"):
-        stack.faults.start(WORKER)
+    whole = archive.read_bytes()
+    for content, line, said in (
+        (whole[:1000], f"{hashlib.sha256(whole[:1000]).hexdigest()}  {archive.name}\n", "cannot be unpacked"),
+        (whole, f"{'0' * 64}  {archive.name}\n", "its SHA-256 is"),
+    ):
+        archive.write_bytes(content)
+        checksum.write_text(line)
+        with pytest.raises(StackError, match=rf"{WORKER} died while starting .*(\n.*)*{archive.name}: {said}"):
+            stack.faults.start(WORKER)
     checksum.write_text(f"{hashlib.sha256(archive.read_bytes()).hexdigest()}  {archive.name}\n")
     temporary = set(Path(tempfile.gettempdir()).iterdir())
     stack.faults.start(WORKER)

@@ -4,14 +4,13 @@ only what was whole.
 FAULT_TRIALS says how many trials of each of two pipelines (1), FAULT_SEED at which moments.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -48,7 +47,7 @@ def broken_at_random(stack: LocalStack, moments: random.Random) -> Iterator[list
                 over.wait(moments.uniform(0.5, 6))
                 stack.faults.thaw(service)
             else:
-                getattr(stack, deed)(service)
+                getattr(stack.faults, deed)(service)
             done.append(f"{time.monotonic() - began:.1f} s: {deed} {service}")
 
     def go_on() -> None:
@@ -56,13 +55,13 @@ def broken_at_random(stack: LocalStack, moments: random.Random) -> Iterator[list
             break_one()
 
     began = time.monotonic()
-    thread = threading.Thread(target=go_on)
-    thread.start()
-    try:
-        yield done
-    finally:
-        over.set()
-        thread.join()
+    with ThreadPoolExecutor() as pool:
+        breaking = pool.submit(go_on)
+        try:
+            yield done
+        finally:
+            over.set()
+            breaking.result()
 
 
 @pytest.mark.long

@@ -1,8 +1,5 @@
 """The report and a comparison in a real browser, as wide as on a phone and a desktop, on light and dark screens."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,15 +9,10 @@ from sinkbench.errors import ReasonCode
 from sinkbench.report.page import write_report
 from sinkbench.results import Limit, Reason
 from sinkbench.runs.store import RunFolder, read_summary
-from tests.support.browser import Browser, find
+from tests.support.browser import Browser
 from tests.support.samplerun import SCRIPT, keep_run
 
 FOUR = ("elasticsearch/camel-index", "elasticsearch/camel-bulk", "postgres/jdbc", "postgres/jdbc-pgbouncer")
-PROGRAM = find()
-pytestmark = pytest.mark.skipif(
-    PROGRAM is None, reason="there is no Chromium on this machine: apt-get install chromium"
-)
-
 LUMINANCE = """
 (colour => {
   const part = colour.match(/[0-9.]+/g).slice(0, 3).map(value => value / 255)
@@ -117,15 +109,7 @@ def page(request: pytest.FixtureRequest) -> Path:
     return found
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    assert PROGRAM is not None
-    with Browser(PROGRAM) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [360, 900, 1600])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (900, False), (1600, True)])
 def test_a_page_is_whole_and_readable(browser: Browser, page: Path, tmp_path: Path, width: int, dark: bool) -> None:
     browser.open(page, width, dark)
     assert browser.complaints() == []

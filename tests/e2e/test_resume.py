@@ -1,7 +1,5 @@
 """A race that is killed without a word, read as it was left, and taken up again."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -1,12 +1,8 @@
 """A secured stack, really: the same pipelines run on it, the wrong password is refused, and no secret is shown."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import ssl
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,12 +10,11 @@ import psycopg
 import pytest
 import trustme
 
-from sinkbench.settings import load_settings
 from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.security import Security, kept_security
 from tests.e2e.onetrial import one_trial
-from tests.support.commands import QUICKLY_COMPILED
+from tests.e2e.ownstacks import own_stack
 from tests.support.processwatch import Watch
 from tests.support.refusals import (
     do_not_convince_who_trusts_another_authority,
@@ -29,10 +24,8 @@ from tests.support.refusals import (
 
 OFFSET = 2500
 RECORDS = 3_000
-TOPIC = "of_somebody"
-PIPELINES = ("elasticsearch/camel-index", "elasticsearch/camel-bulk", "postgres/jdbc", "postgres/jdbc-pgbouncer")
-# A task that sends batches has not failed when its batch has.
-OF_SINGLE_WRITES = ("elasticsearch/camel-index", "postgres/jdbc", "postgres/jdbc-pgbouncer")
+# PgBouncer has PostgreSQL behind it.
+PIPELINES = ("elasticsearch/camel-bulk", "postgres/jdbc-pgbouncer")
 PLAN = f"pipelines: [{', '.join(PIPELINES)}]\ntrials: 1\nload: {{partitions: 6}}\ndrain: {{compiling_percent: 100}}\n"
 
 pytestmark = pytest.mark.long
@@ -46,34 +39,16 @@ def watch() -> Watch:
 @pytest.fixture(scope="module")
 def secured(watch: Watch) -> Iterator[LocalStack]:
     """The running stack, beside whatever else is up."""
-    usual = load_settings()
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {
-            **{"STACK": "local", "SECURITY": "on", "WORKERS": "1", "HOME": str(usual.home / "secured stack")},
-            **{"DIST": str(usual.dist), "PORT_OFFSET": str(usual.port_offset + OFFSET)},
-            **{"JAVA_OPTIONS": QUICKLY_COMPILED},
-        }.items():
-            patch.setenv(f"SINKBENCH_{name}", value)
-        settings = load_settings()
-        stack = LocalStack(settings)
-        stack.down()
-        shutil.rmtree(Home(settings).data, ignore_errors=True)
-        shutil.rmtree(settings.home / "log", ignore_errors=True)
+    with own_stack("secured stack", OFFSET, SECURITY="on", WORKERS="1") as stack:
+        shutil.rmtree(stack.settings.home / "log", ignore_errors=True)
         with watch.going():
-            done = subprocess.run(
-                [sys.executable, "-m", "sinkbench", "up"], check=False, capture_output=True, text=True
-            )
-        assert done.returncode == 0, done.stdout + done.stderr
+            stack.up(lambda line: None)
         yield stack
-        stack.down()
-        shutil.rmtree(Home(settings).data)
 
 
 @pytest.fixture(scope="module")
 def security(secured: LocalStack) -> Security:
-    found = kept_security(Home(secured.settings).security)
-    assert found is not None
-    return found
+    return kept_security(Home(secured.settings).security)
 
 
 @pytest.mark.parametrize("cell", range(len(PIPELINES)), ids=PIPELINES)
@@ -97,15 +72,9 @@ def test_connections_to_postgres_are_encrypted(secured: LocalStack) -> None:
     assert [version for (version,) in rows] == ["TLSv1.3"]
 
 
-def test_a_wrong_password_is_refused_by_each_service(secured: LocalStack) -> None:
+def test_strangers_are_refused_by_each_service(secured: LocalStack, tmp_path: Path) -> None:
     refuse_wrong_passwords(secured.endpoints)
-
-
-def test_plain_text_is_refused_by_each_service(secured: LocalStack) -> None:
     refuse_plain_text(secured.endpoints)
-
-
-def test_whoever_trusts_another_authority_talks_to_none_of_them(secured: LocalStack, tmp_path: Path) -> None:
     do_not_convince_who_trusts_another_authority(secured.endpoints, tmp_path)
 
 
@@ -133,8 +102,3 @@ def test_nodes_let_in_only_nodes_with_a_certificate_of_the_authority(
     assert is_let_in(security.folder / "node.pem", security.folder / "node.key")
     assert not is_let_in(None)
     assert not is_let_in(tmp_path / "stranger.pem")
-
-
-def sinkbench(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sinkbench", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

@@ -1,13 +1,10 @@
 """What a plan sets the services of a sink to is in force while a trial runs, and not afterwards."""
 
-from __future__ import annotations
-
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psycopg
@@ -20,13 +17,11 @@ from sinkbench.race.leftovers import sweep
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.names import Names
-from tests.e2e.onetrial import one_trial
+from tests.e2e.onetrial import NAMES, one_trial
 from tests.e2e.races import a_race, left_behind, wait_for_draining
-from tests.support.commands import Run
-from tests.support.silent import Silent
+from tests.support.silent import At
 
-TARGET = Names.of("5eeded_001").target
+TARGET = NAMES.target
 DRAIN = "drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 2}"
 # Each row has what the session was set to that has inserted it.
 TELLING = """
@@ -42,18 +37,6 @@ trials: 1
 """
 OF_DATABASE = "SELECT setconfig FROM pg_db_role_setting"
 AFTER = {"pool_mode": "transaction", "default_pool_size": "10"}
-
-
-class Looking(Silent):
-    """Looks when all is stored and the connector is gone, but nothing is removed yet."""
-
-    def __init__(self, look: Callable[[], object]) -> None:
-        self._look = look
-        self.seen: Any = None
-
-    def phase(self, text: str) -> None:
-        if text == "auditing":
-            self.seen = self._look()
 
 
 @pytest.fixture
@@ -83,13 +66,11 @@ def test_sessions_and_pools_are_set_while_a_trial_runs_and_not_afterwards(
         return rows.fetchall(), pooler(stack)
 
     (tmp_path / "telling.sql").write_text(TELLING)
-    looking = Looking(look)
+    seen: list[object] = []
     # Enough records for a second look at what the pooler counts, which is taken once a second.
-    record, samples = one_trial(stack, tmp_path, SET, 250_000, observer=looking)
-    assert record.audit is not None
+    record, samples = one_trial(stack, tmp_path, SET, 250_000, observer=At(auditing=lambda: seen.append(look())))
     assert record.audit.clean, record
-    assert looking.seen == ([("off",)], {"pool_mode": "session", "default_pool_size": "20"})
-    assert record.pool is not None
+    assert seen == [([("off",)], {"pool_mode": "session", "default_pool_size": "20"})]
     assert (record.pool.mode, record.pool.size) == ("session", 20)
     assert record.pool.most_waiting is not None
     assert record.pool.wait_ms_per_transaction is not None, samples[-1]
@@ -109,10 +90,9 @@ def test_an_index_is_made_as_the_plan_says(stack: LocalStack, tmp_path: Path) ->
 
     text = "{elasticsearch: {index.translog.durability: async, index.number_of_shards: 1}}"
     plan = f"pipelines:\n  - {{pipeline: elasticsearch/camel-bulk, settings: {text}}}\n{DRAIN}\n"
-    looking = Looking(look)
-    record, _ = one_trial(stack, tmp_path, plan, 20_000, observer=looking)
-    assert str(looking.seen[0]).lower() == "async"
-    assert looking.seen[1] == "1"
+    seen: list[tuple[str, str]] = []
+    record, _ = one_trial(stack, tmp_path, plan, 20_000, observer=At(auditing=lambda: seen.append(look())))
+    assert [(durability.lower(), shards) for durability, shards in seen] == [("async", "1")]
     assert any("index.translog.durability is async" in note for note in record.notes)
     assert not any("Elasticsearch added" in note for note in record.notes)
 
@@ -129,34 +109,13 @@ def test_what_a_killed_race_has_set_is_set_back_by_the_next_command(
             race.communicate(timeout=60)
         assert pooler(stack) == {"pool_mode": "session", "default_pool_size": "20"}
         assert commit_of_a_new_session(stack) == "off"
-        with closing(
-            Cluster(stack, Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]}), CHECKOUT)
-        ) as now:
+        plan = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
+        with closing(Cluster(stack, plan, CHECKOUT)) as now:
             swept = sweep(now)
-        assert {
-            "the setting synchronous_commit of postgres",
-            "the setting pool_mode of pgbouncer",
-            "the setting default_pool_size of pgbouncer",
-        } <= set(swept)
+        of_pgbouncer = {f"the setting {name} of pgbouncer" for name in AFTER}
+        assert {"the setting synchronous_commit of postgres", *of_pgbouncer} <= set(swept)
         assert (pooler(stack), commit_of_a_new_session(stack), left_behind(stack)) == (AFTER, "on", [])
         # What somebody else has set stays.
         assert database.execute(OF_DATABASE).fetchall() == [(["work_mem=8MB"],)]
     finally:
         database.execute(f"ALTER DATABASE {database.info.dbname} RESET work_mem")
-
-
-def test_a_setting_that_this_pgbouncer_does_not_know_is_refused_before_anything_is_made(
-    stack: LocalStack, sinkbench: Run, tmp_path: Path
-) -> None:
-    address = stack.endpoints.sinks["pgbouncer"].address
-    with psycopg.connect(address, autocommit=True) as console:
-        version = (console.info.parameter_status("server_version") or "").partition("/")[0]
-    if tuple(map(int, version.split(".")[:2])) >= (1, 21):
-        pytest.skip(f"PgBouncer {version} knows all settings")
-    text = "{pipeline: postgres/jdbc-pgbouncer, settings: {pgbouncer: {max_prepared_statements: 100}}}"
-    (tmp_path / "mine.yaml").write_text(f"pipelines:\n  - {text}\n{DRAIN}\n")
-    refused = sinkbench("race", "mine.yaml")
-    assert refused.returncode == 2, refused.stdout + refused.stderr
-    assert f"PgBouncer {version} has no setting max_prepared_statements; that came with 1.21" in refused.stderr
-    assert len(refused.stderr.splitlines()) == 1
-    assert left_behind(stack) == []

@@ -1,15 +1,11 @@
 """The local stack: starting, stopping, and what goes wrong."""
 
-from __future__ import annotations
-
 import contextlib
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,9 +13,11 @@ import psutil
 import pytest
 
 from sinkbench.errors import StackError
-from sinkbench.settings import Settings, load_settings
+from sinkbench.settings import Settings
 from sinkbench.stack.local import LocalStack
+from tests.e2e.ownstacks import own_stack
 from tests.support.commands import Run
+from tests.support.waiting import until
 
 
 def processes_of(home: Path) -> list[psutil.Process]:
@@ -33,16 +31,10 @@ def processes_of(home: Path) -> list[psutil.Process]:
 
 
 @pytest.fixture
-def other(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+def other(settings: Settings) -> Iterator[Settings]:
     """Settings of a second stack, which is not started; whatever of it a test starts is ended."""
-    home = settings.home.parent / "zweiter Prüfstand"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SINKBENCH_HOME", str(home))
-        patch.setenv("SINKBENCH_PORT_OFFSET", str(settings.port_offset + 500))
-        patch.setenv("SINKBENCH_WORKERS", "1")
-        yield load_settings()
-        LocalStack(load_settings()).down()
-        shutil.rmtree(home / "data", ignore_errors=True)
+    with own_stack("zweiter Prüfstand", 500, WORKERS="1") as stack:
+        yield stack.settings
 
 
 def test_up_twice_is_one_stack(stack: LocalStack, sinkbench: Run) -> None:
@@ -130,9 +122,7 @@ def test_down_after_a_killed_controller_and_supervisord_leaves_no_process_and_no
     other: Settings, sinkbench: Run
 ) -> None:
     starting = subprocess.Popen([sys.executable, "-m", "sinkbench", "up"], stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while len(processes_of(other.home)) < 4 and time.monotonic() < deadline:
-        time.sleep(0.2)
+    until(lambda: len(processes_of(other.home)) >= 4, 120)
     starting.kill()
     starting.wait()
     pid = int((other.home / "supervisord.pid").read_text())

@@ -1,8 +1,5 @@
 """Constant loads on the real stack: kept up with or not, how late records arrive, and a capacity that is known."""
 
-from __future__ import annotations
-
-import shutil
 from contextlib import closing
 from pathlib import Path
 
@@ -23,6 +20,7 @@ from sinkbench.stack.local import LocalStack
 from sinkbench.tables.cells import render
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.workloads.drain import Pilot
+from tests.e2e.onetrial import checkout_with
 from tests.e2e.races import left_behind
 from tests.support.undisturbed import undisturbed
 
@@ -61,11 +59,7 @@ CREATE TRIGGER delayed BEFORE INSERT ON tides FOR EACH STATEMENT EXECUTE FUNCTIO
 
 def race(stack: LocalStack, folder: Path, plan: str, schema: str = "", drain: str = "") -> RunSummary:
     """A run of that plan in a checkout whose table has something added to it."""
-    checkout = folder / "checkout"
-    for name in ("connectors", "elasticsearch", "postgres"):
-        shutil.copytree(CHECKOUT / name, checkout / name)
-    with (checkout / "postgres" / "schema.sql").open("a") as file:
-        file.write(schema)
+    checkout = checkout_with(folder / "checkout", (CHECKOUT / "postgres" / "schema.sql").read_text() + schema)
     (folder / "mine.yaml").write_text(plan + PILOT.replace("{", "{" + drain))
     loaded = load_plan(folder / "mine.yaml", checkout / "connectors").seeded()
     results = RunFolder.create(folder / "results", loaded, checkout / "connectors")
@@ -87,50 +81,36 @@ def test_a_load_that_is_kept_up_with_has_the_rate_that_is_offered_and_a_latency_
     summary = undisturbed(lambda folder: race(stack, folder, KEPT_UP_WITH), tmp_path)
     jdbc, bulk = summary.cells
     for cell in (jdbc, bulk):
-        assert cell.lag is not None
         assert cell.invalid == [], cell
-        assert cell.audit is not None
         assert cell.audit.produced == 12_000
         latency = cell.latency_ms
-        assert latency is not None
         assert latency.count >= 5_000
         assert (latency.negative, latency.one_in) == (0, 1)
-        assert latency.p50 is not None
-        assert latency.p99 is not None
         assert 0 < latency.p50 <= latency.p99
     # A search finds a document at the next refresh: once a second, so half a second later than it is stored.
     assert jdbc.searchable_ms is None
     stored, found = bulk.latency_ms, bulk.searchable_ms
-    assert stored is not None
-    assert found is not None
     assert stored.resolution_ms is not None
-    assert found.p50 is not None
-    assert stored.p50 is not None
     assert found.p50 > stored.p50
     assert found.count == pytest.approx(stored.count, rel=0.02)
     text = render(summary)
     assert "limit of generator" in text
     assert "due until found by a search" in text
-    assert jdbc.lag is not None
     assert jdbc.lag.verdict == BOUNDED, jdbc
     # The bulks of 500 that camel-bulk gathers make its lag rise and fall; so short a load need not tell.
-    assert bulk.lag is not None
     assert bulk.lag.verdict != GROWING, bulk
     # Between two instants, each of three tasks may just have stored its bulk of 500, or not yet.
     for cell, bunched in ((jdbc, 0), (bulk, 3 * 500 / 9)):
-        assert cell.records_per_second is not None
         assert cell.records_per_second.median == pytest.approx(1_000, abs=100 + bunched)
 
 
 @pytest.mark.long
 def test_a_delay_that_is_known_is_in_every_latency(stack: LocalStack, tmp_path: Path) -> None:
-    plan = "mode: sustain\npipelines: [postgres/jdbc]\nsustain: {records_per_second: 6, seconds: 36}\n"
+    plan = "mode: sustain\npipelines: [postgres/jdbc]\nsustain: {records_per_second: 6, seconds: 20}\n"
     # So few that hardly any two go in one batch, which the driver would insert by several statements.
     (cell,) = undisturbed(lambda folder: race(stack, folder, plan, DELAYED), tmp_path).cells
     assert cell.invalid == [], cell
     latency = cell.latency_ms
-    assert latency is not None
-    assert latency.p50 is not None
     assert latency.p50 >= DELAY_MS
     assert latency.p50 < 2 * DELAY_MS
 
@@ -160,8 +140,6 @@ def test_the_capacity_of_a_throttled_sink_is_found(stack: LocalStack, tmp_path: 
     assert len(trials) == len(cell.search)
     for trial in trials:
         offered, lag = trial.offered_records_per_second, trial.lag
-        assert offered is not None
-        assert lag is not None
         if lag.verdict == GROWING and lag.growth_per_second is not None:
             # What is offered beyond the capacity is what the lag grows by.
             assert lag.growth_per_second == pytest.approx(offered - RATE, abs=0.1 * offered)
@@ -198,10 +176,7 @@ sustain: {{records_per_second: 500, reads_per_second: [20], seconds: 10}}
 """
     (beside,) = undisturbed(lambda folder: race(stack, folder, plan), tmp_path).cells
     assert beside.reads_per_second == 20
-    assert beside.reads is not None
     assert (beside.reads.failed, beside.reads.problem) == (0, "")
     for latency in (beside.reads.loaded_ms, beside.reads.idle_ms):
-        assert latency is not None
         # As many as were due, but for those of the last moment.
         assert latency.count >= 150
-        assert latency.p50 is not None

@@ -1,7 +1,5 @@
 """A copy of the thresholds, checked as a user does, on a stack that is up."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,8 +1,5 @@
 """Work that somebody has spread unevenly over real nodes: a trial of it is invalid, and says why."""
 
-from __future__ import annotations
-
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,32 +14,28 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from sinkbench.analysis.replication import topic_replication
 from sinkbench.errors import ReasonCode
 from sinkbench.load.records import keep_records
-from sinkbench.plan.plan import PlanDrain, load_plan
-from sinkbench.race.sizes import is_too_short
-from sinkbench.results import Reason, TrialRecord
+from sinkbench.plan.files import read_connector
+from sinkbench.plan.plan import load_plan
+from sinkbench.results import TrialRecord
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.names import Names
 from sinkbench.trial.values import TopicLoad
-from tests.e2e.onetrial import one_trial
+from tests.e2e.onetrial import NAMES, index_with, one_trial, reasons_but_size
 from tests.e2e.ownstacks import own_stack
-from tests.support.silent import Silent
+from tests.e2e.races import remove_connectors
+from tests.support.silent import At, Silent
+from tests.support.waiting import until
 
 OFFSET = 3500
 RECORDS, PARTITIONS = 20_000, 6
 LOAD = f"trials: 1\nload: {{partitions: {PARTITIONS}}}\ndrain: {{compiling_percent: 100}}\n"
 BROKERS = ("kafka", "kafka-2", "kafka-3")
 BULK, JDBC = "elasticsearch/camel-bulk", "postgres/jdbc"
-# What `one_trial` calls its things.
-NAMES = Names.of("5eeded_001")
-# When the target is there, and nothing is in the topic; when all is in the topic, and there is no connector.
-MADE, LOADED = "loading the topic", "draining"
 SOMEBODYS = "tides_somebodys"
-SOON_SECONDS = 30
 
 pytestmark = [pytest.mark.long, pytest.mark.rare]
 
@@ -50,20 +43,9 @@ pytestmark = [pytest.mark.long, pytest.mark.rare]
 @pytest.fixture(scope="module")
 def stack() -> Iterator[LocalStack]:
     """The published stack: three brokers, six workers, three data nodes, and a replica of PostgreSQL."""
-    with own_stack("published", "stack with uneven work", OFFSET) as stack:
+    with own_stack("stack with uneven work", OFFSET, TOPOLOGY="published") as stack:
         stack.up(lambda line: None)
         yield stack
-
-
-class ByHand(Silent):
-    """Does something when a trial has come to a phase."""
-
-    def __init__(self, at: str, do: Callable[[], None]) -> None:
-        self._at, self._do = at, do
-
-    def phase(self, text: str) -> None:
-        if text == self._at:
-            self._do()
 
 
 def taken(
@@ -74,34 +56,15 @@ def taken(
     return record
 
 
-def reasons(record: TrialRecord) -> list[Reason]:
-    """Why it does not count, but that so few records are gone before there is a rate, or the tasks were looked at."""
-    if is_too_short(record, PlanDrain().window_seconds):
-        return []
-    return [each for each in record.reasons if each.code != ReasonCode.TOO_SHORT]
-
-
-def until(found: Callable[[], bool]) -> None:
-    """Waits until it is so however often it is asked: nodes learn of a change one after the other."""
-    deadline = time.monotonic() + SOON_SECONDS
-    while not all(found() for _ in range(5)):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-
-
 @pytest.mark.parametrize("pipeline", [BULK, JDBC])
 def test_what_nobody_has_touched_is_spread_evenly_and_its_trial_counts(
     stack: LocalStack, tmp_path: Path, pipeline: str
 ) -> None:
     record = taken(stack, tmp_path, pipeline)
-    assert reasons(record) == []
+    assert reasons_but_size(record) == []
     assert not any(note.startswith("not checked") for note in record.notes)
     assert set(record.placement.values()) == {1}
-    assert record.audit is not None
     assert (record.audit.stored, record.audit.lost) == (RECORDS, 0)
-
-
-# --- shards -------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -144,7 +107,7 @@ def test_a_primary_shard_that_was_moved_beside_another_makes_the_trial_invalid(
     stack: LocalStack, tmp_path: Path
 ) -> None:
     with cluster_set(stack, "cluster.routing.rebalance.enable", "none"):
-        check_shards(taken(stack, tmp_path, BULK, observer=ByHand(MADE, lambda: move_beside_another(stack))))
+        check_shards(taken(stack, tmp_path, BULK, observer=At(loading=lambda: move_beside_another(stack))))
 
 
 def test_a_data_node_that_the_cluster_leaves_out_makes_the_trial_invalid(stack: LocalStack, tmp_path: Path) -> None:
@@ -155,11 +118,10 @@ def test_a_data_node_that_the_cluster_leaves_out_makes_the_trial_invalid(stack: 
 def test_shards_that_their_index_itself_keeps_from_a_node_are_not_checked_and_never_called_even(
     stack: LocalStack, tmp_path: Path
 ) -> None:
-    body = json.loads((CHECKOUT / "elasticsearch" / "index.json").read_text())
     kept = {"index.routing.allocation.exclude._name": "elasticsearch-3", "number_of_shards": 3, "number_of_replicas": 1}
-    (tmp_path / "kept.json").write_text(json.dumps({**body, "settings": {**body["settings"], **kept}}))
+    index_with(tmp_path, "kept.json", **kept)
     record = taken(stack, tmp_path, BULK, "kept.json")
-    assert reasons(record) == []
+    assert reasons_but_size(record) == []
     assert [note for note in record.notes if note.startswith("not checked whether the shards of the index are spread")]
 
 
@@ -193,7 +155,9 @@ def test_an_index_whose_primary_shards_are_uneven_is_made_again_until_they_are_n
     assert kept != made[0]
 
 
-# --- leaders ------------------------------------------------------------------------------------------------------
+def seen_by_all(found: Callable[[], bool]) -> None:
+    """Waits until it is so however often it is asked: nodes learn of a change one after the other."""
+    until(lambda: all(found() for _ in range(5)), 30)
 
 
 def topic_codes(stack: LocalStack, partitions: int) -> list[ReasonCode] | None:
@@ -212,9 +176,9 @@ def test_a_broker_that_leads_more_partitions_makes_the_trial_invalid(stack: Loca
         admin = AdminClient({"bootstrap.servers": stack.endpoints.kafka})
         added = admin.create_partitions([NewPartitions(NAMES.topic, more, [[1, 2, 3], [1, 2, 3]])])
         added[NAMES.topic].result()
-        until(lambda: topic_codes(stack, more) is not None)
+        seen_by_all(lambda: topic_codes(stack, more) is not None)
 
-    record = taken(stack, tmp_path, JDBC, observer=ByHand(LOADED, lead_by_the_first))
+    record = taken(stack, tmp_path, JDBC, observer=At(draining=lead_by_the_first))
     (reason,) = record.reasons
     assert reason.code == ReasonCode.LEADERS_UNEVEN
     assert reason.figures == {"most": 4, "least": 2}
@@ -229,18 +193,17 @@ def test_a_broker_that_came_back_leads_nothing_until_leaders_are_elected_and_the
     def bounce_and_elect() -> None:
         stack.faults.kill("kafka-2")
         stack.faults.start("kafka-2")
-        until(lambda: topic_codes(stack, PARTITIONS) is not None)
+        seen_by_all(lambda: topic_codes(stack, PARTITIONS) is not None)
         seen.append(topic_codes(stack, PARTITIONS))
         # What the reason says that mends it.
         admin = AdminClient({"bootstrap.servers": stack.endpoints.kafka})
         partitions = [TopicPartition(NAMES.topic, number) for number in range(PARTITIONS)]
         admin.elect_leaders(ElectionType.PREFERRED, partitions).result()
-        until(lambda: topic_codes(stack, PARTITIONS) == [])
+        seen_by_all(lambda: topic_codes(stack, PARTITIONS) == [])
 
-    record = taken(stack, tmp_path, JDBC, observer=ByHand(LOADED, bounce_and_elect))
+    record = taken(stack, tmp_path, JDBC, observer=At(draining=bounce_and_elect))
     assert seen == [[ReasonCode.LEADERS_UNEVEN]]
-    assert reasons(record) == []
-    assert record.audit is not None
+    assert reasons_but_size(record) == []
     assert record.audit.lost == 0
 
 
@@ -251,7 +214,7 @@ def test_what_leaders_alone_acknowledged_is_waited_for_until_the_others_have_it(
     plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors")
     kafka = Kafka(stack.endpoints.kafka)
     kafka.create_topic(NAMES.topic, 1, 3)
-    until(lambda: topic_codes(stack, 1) == [])
+    seen_by_all(lambda: topic_codes(stack, 1) == [])
     leader = kafka.copies(NAMES.topic)[1][NAMES.topic][0].leader
     follower = next(name for number, name in enumerate(BROKERS, 1) if number != leader)
     with (
@@ -269,13 +232,10 @@ def test_what_leaders_alone_acknowledged_is_waited_for_until_the_others_have_it(
     assert (loaded.acknowledged, loaded.in_topic) == (1000, 1000)
 
 
-# --- tasks --------------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def three_other_tasks(stack: LocalStack) -> Iterator[None]:
     """A connector of somebody else's, with tasks on three of the six workers that have nothing to do."""
-    config = json.loads((CHECKOUT / "connectors" / f"{JDBC}.json").read_text())["config"]
+    config = read_connector(CHECKOUT / "connectors" / f"{JDBC}.json")
     kafka = Kafka(stack.endpoints.kafka)
     kafka.create_topic(SOMEBODYS, 3)
     with ConnectCluster(stack.endpoints.connect.values()) as connect:
@@ -284,10 +244,7 @@ def three_other_tasks(stack: LocalStack) -> Iterator[None]:
             connect.wait_for_tasks(SOMEBODYS, 3)
             yield
         finally:
-            connect.delete(SOMEBODYS)
-            connect.wait_until_gone(SOMEBODYS)
-            kafka.wait_until_empty(f"connect-{SOMEBODYS}")
-            kafka.delete_group(f"connect-{SOMEBODYS}")
+            remove_connectors(connect, kafka, SOMEBODYS)
             kafka.delete_topic(SOMEBODYS)
 
 
@@ -296,9 +253,8 @@ def test_tasks_that_were_placed_unevenly_beside_somebody_elses_make_the_trial_in
 ) -> None:
     with three_other_tasks(stack):
         record = taken(stack, tmp_path, JDBC)
-    assert [each.code for each in reasons(record)] == [ReasonCode.TASKS_UNEVEN]
+    assert [each.code for each in reasons_but_size(record)] == [ReasonCode.TASKS_UNEVEN]
     # Connect makes the workers' sums even, and fills up those first that have least.
     assert sorted(record.placement.values()) == [0, 0, 0, 2, 2, 2]
     # What came of it is audited all the same.
-    assert record.audit is not None
     assert (record.audit.stored, record.audit.lost) == (RECORDS, 0)

@@ -1,7 +1,5 @@
 """Other versions of the services than the stack's own: what is supported is used as any other, the rest is refused."""
 
-from __future__ import annotations
-
 import json
 import re
 import time
@@ -26,20 +24,11 @@ from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import PREFIX
 from tests.e2e.onetrial import one_trial
-from tests.e2e.otherversions import PASSWORD, elasticsearch, postgres
+from tests.e2e.otherservices import PASSWORD, elasticsearch, postgres
+from tests.e2e.races import stack_file
 from tests.support.commands import Run
 
 RECORDS = 60_000
-STACK = """
-kafka: {bootstrap: BOOTSTRAP}
-connect:
-  urls: URLS
-  metrics: METRICS
-  variables: VARIABLES
-"""
-ELASTICSEARCH = "elasticsearch: {url: 'ADDRESS'}\n"
-POSTGRES = "postgres: {dsn: 'DSN', password: {env: SQL_PASSWORD}}\n"
-
 Clusters = Callable[..., ExternalStack]
 
 
@@ -49,27 +38,20 @@ def clusters(stack: LocalStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv("SQL_PASSWORD", PASSWORD)
-    ours = stack.endpoints
-
-    def write(sink: str, **variables: object) -> ExternalStack:
-        text = STACK.replace("BOOTSTRAP", ours.kafka).replace("URLS", json.dumps(list(ours.connect.values())))
-        text = text.replace("METRICS", json.dumps(list(ours.connect_metrics.values())))
-        (tmp_path / "clusters.yaml").write_text(text.replace("VARIABLES", json.dumps(variables)) + sink)
-        return ExternalStack(tmp_path / "clusters.yaml")
-
-    return write
+    return lambda variables, **sinks: ExternalStack(stack_file(tmp_path, stack.endpoints, variables, **sinks))
 
 
 def of_elasticsearch(clusters: Clusters, there: Endpoint) -> ExternalStack:
-    text = ELASTICSEARCH.replace("ADDRESS", there.address)
-    return clusters(text, ELASTICSEARCH_HOSTS=there.address.removeprefix("http://"))
+    variables = {"ELASTICSEARCH_HOSTS": there.address.removeprefix("http://")}
+    return clusters(variables, elasticsearch={"url": there.address})
 
 
 def of_postgres(clusters: Clusters, there: Endpoint) -> ExternalStack:
     parts = conninfo_to_dict(there.address)
     connector = {"HOST": parts["host"], "PORT": parts["port"], "DB": parts["dbname"], "USER": parts["user"]}
     variables = {f"POSTGRES_{name}": str(value) for name, value in connector.items()}
-    return clusters(POSTGRES.replace("DSN", there.shown), **variables, POSTGRES_PASSWORD={"env": "SQL_PASSWORD"})
+    password = {"env": "SQL_PASSWORD"}
+    return clusters({**variables, "POSTGRES_PASSWORD": password}, postgres={"dsn": there.shown, "password": password})
 
 
 def trial_and_limits(stack: ExternalStack, folder: Path, pipeline: str, ways: tuple[str, ...]) -> TrialRecord:
@@ -132,6 +114,7 @@ def test_elasticsearch_8_is_a_sink_as_9_is(
     assert numbers_of(str(told["kafka"]))[0] >= 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", [13, 18])
 def test_the_oldest_and_the_newest_postgresql_are_sinks(
     settings: Settings, clusters: Clusters, tmp_path: Path, version: int
@@ -144,6 +127,7 @@ def test_the_oldest_and_the_newest_postgresql_are_sinks(
     assert numbers_of(told)[0] == version
 
 
+@pytest.mark.long
 def test_a_postgresql_that_is_too_old_is_refused_by_its_number(
     settings: Settings, clusters: Clusters, tmp_path: Path, sinkbench: Run
 ) -> None:
@@ -154,8 +138,6 @@ def test_a_postgresql_that_is_too_old_is_refused_by_its_number(
             done = sinkbench(*command, "--stack", "clusters.yaml")
             assert done.returncode == 2, done.stdout + done.stderr
             assert len(done.stderr.splitlines()) == 1
-            said = (
-                r"clusters.yaml:\d+: postgres at .*: it is PostgreSQL 12\.\d+; sinkbench supports PostgreSQL 13 to 18;"
-            )
-            assert re.search(said, done.stderr), done.stderr
+            said = r": postgres at .*: it is PostgreSQL 12\.\d+; sinkbench supports PostgreSQL 13 to 18;"
+            assert re.search(rf"clusters.yaml:\d+{said}", done.stderr), done.stderr
         assert not (tmp_path / "results" / "latest").exists()

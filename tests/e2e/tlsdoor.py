@@ -1,7 +1,5 @@
 """A door before an HTTP service of the test stack: TLS, and a user and a password, as somebody's own cluster has."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import ssl
@@ -11,8 +9,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import trustme
-
-__all__ = ["door"]
 
 # Of one connection only, or told anew by whoever answers.
 NOT_PASSED_ON = {"host", "connection", "authorization", "transfer-encoding", "content-length", "content-encoding"}

@@ -25,7 +25,7 @@ from sinkbench.cli.schema import format_schema
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.race.resume import load_unfinished
-from sinkbench.report.overview import opening
+from sinkbench.report.opening import about, opening
 from sinkbench.report.page import sections_of
 from sinkbench.report.parts import Figure, Lines, PageSection
 from sinkbench.report.parts import Table as ReportTable
@@ -42,10 +42,10 @@ from sinkbench.summary.selftest import LABELS, is_selftest, noise_lines, noise_o
 from sinkbench.summary.thresholds import CellThresholds, Check, outcome
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import render
-from sinkbench.tables.comparison import as_markdown, as_text
+from sinkbench.tables.comparison import as_markdown, as_text, compared
 from sinkbench.tables.export import export
-from sinkbench.tables.percell import durability_table
 from sinkbench.tables.runs import runs_table
+from sinkbench.tables.screen import screen
 from sinkbench.tables.text import plain_text
 from tests.frozen.renamed import NOW
 
@@ -90,6 +90,7 @@ _OF_TRIALS = {
 COMPARED = {
     "pair": ("pair-a", "pair-b"),
     "pair-turned": ("pair-b", "pair-a"),
+    "two-drains": ("drain-quick", "drain-queries"),
     "more-trials": ("pair-a", "drain-limits"),
     "few-trials": ("drain-cold", "drain-quick"),
     "drain-and-sustain": ("drain-quick", "sustain-bounded"),
@@ -134,13 +135,15 @@ def outputs(name: str, run: Path) -> dict[str, str]:
     found = {
         "summary.json": export_of(summary, "json"),
         "answers.txt": _lines(answer_lines(summary)),
-        "tables.txt": render(summary, WIDTH),
-        "more.txt": "\n\n".join(_more(name, plan, kept)) + "\n",
+        "screen.txt": screen(kept),
+        "tables.txt": render(summary, WIDTH, kept.trials),
     }
     if name in EXPORTED:
         found |= {"cells.csv": export_of(summary, "csv"), "cells.md": export_of(summary, "md")}
     if name in REPORTED:
         found["report.txt"] = _report(run, kept)
+    if more := list(_more(name, plan, kept)):
+        found["more.txt"] = "\n\n".join(more) + "\n"
     if not summary.complete:
         found["unfinished.txt"] = _unfinished(run, kept)
     return found
@@ -204,7 +207,6 @@ def export_of(summary: RunSummary, form: str) -> str:
 def _more(name: str, plan: Plan, kept: StoredRun) -> Iterator[str]:
     """What a run's tables show on occasion only: an output each, below what it is."""
     summary = kept.summary
-    yield _titled("durability", durability_table(summary, always=True))
     if name in NARROWED:
         yield f"# in {NARROW} columns\n{render(summary, NARROW).rstrip()}"
     if name in ASKED:
@@ -219,8 +221,8 @@ def _more(name: str, plan: Plan, kept: StoredRun) -> Iterator[str]:
 
 def _report(run: Path, kept: StoredRun) -> str:
     """A report in words: its first screen, then its sections with their tables, a line a row."""
-    first = opening(kept.summary)
-    lines = [*first.lead, *first.grounds, first.outcome]
+    first = opening(kept, 20_000.0)
+    lines = [first.question, *about(kept), *first.lead]
     for section in [*first.sections, *sections_of(kept, run)]:
         if section.key not in _NOT_REPORTED and section.parts:
             lines += ["", f"# {section.title}", *_said(section)]
@@ -233,7 +235,8 @@ def _said(section: PageSection) -> Iterator[str]:
             yield from part.lines
         elif isinstance(part, Figure | ReportTable):
             table = part.table if isinstance(part, Figure) else part
-            yield from (f"- {part.caption}", *map(" | ".join, [table.headers, *table.rows]))
+            rows = [] if table is None else [table.headers, *table.rows]
+            yield from (f"- {part.caption}", *map(" | ".join, rows))
 
 
 def _checks(plan: Plan, summary: RunSummary) -> Iterator[Check]:
@@ -286,9 +289,9 @@ def comparisons(runs: Mapping[str, Path]) -> dict[str, str]:
             gates += [f"slower {bounds[0]}, more CPU {bounds[1]}:"]
             kinds = ("failures", "remarks", "inconclusive")
             gates += [f"  {kind}: {line}" for kind in kinds for line in getattr(told, kind)]
-        found[f"{name}.txt"] = f"{as_text(comparison)}\n{_lines(gates)}"
+        found[f"{name}.txt"] = f"{as_text(compared(comparison))}\n{_lines(gates)}"
         if name in ("pair", "records"):
-            found[f"{name}.md"] = as_markdown(comparison)
+            found[f"{name}.md"] = as_markdown(compared(comparison))
     return found
 
 

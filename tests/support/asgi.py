@@ -6,8 +6,6 @@ from typing import Any
 import httpx
 from starlette.types import ASGIApp
 
-__all__ = ["ask"]
-
 
 def ask(app: ASGIApp, method: str, path: str, **more: Any) -> httpx.Response:
     """What is answered; `more` are httpx's options of a request."""

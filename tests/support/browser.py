@@ -11,8 +11,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Browser", "find"]
-
 SECONDS = 60.0
 # What a page may say that no one need act on.
 _LEVELS = {"error", "warning"}
@@ -47,8 +45,8 @@ class Browser:
         self._left = b""
         self._number = 0
         self._session: str | None = None
+        # All that the page has reported so far.
         self.events: list[dict[str, Any]] = []
-        """All that the page has reported so far."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Log", "Runtime", "Network"):
@@ -79,20 +77,15 @@ class Browser:
             if found.get("id") == self._number:
                 if "error" in found:
                     raise RuntimeError(f"{method}: {found['error']['message']}")
-                result: dict[str, Any] = found["result"]
-                return result
+                return dict(found["result"])
             self.events.append(found)
 
     def open(self, page: Path | str, width: int, dark: bool) -> float:
-        """Shows a page in a window so many pixels wide, and returns how many seconds that took, to its first frame.
-
-        `page` is a file, or an address.
-        """
-        self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
-        )
-        scheme = "dark" if dark else "light"
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        """Shows a file or an address so many pixels wide; returns how many seconds that took, to its first frame."""
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
         begun = len(self.events)
         started = time.monotonic()
         self.call("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
@@ -142,5 +135,4 @@ class Browser:
                 raise RuntimeError(f"the browser said nothing for {SECONDS:g} seconds" if not ready else "it is gone")
             self._left += more
         whole, self._left = self._left.split(b"\0", 1)
-        found: dict[str, Any] = json.loads(whole)
-        return found
+        return dict(json.loads(whole))

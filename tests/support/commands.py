@@ -6,8 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-__all__ = ["QUICKLY_COMPILED", "Run", "started"]
-
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 # Options of Java for the tests' stacks: no test needs the last third of a rate, for which Java's second compiler takes

@@ -2,8 +2,6 @@
 
 import os
 
-__all__ = ["FULL", "count"]
-
 FULL = os.environ.get("TESTS_FULL") == "1"
 
 

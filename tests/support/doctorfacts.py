@@ -8,8 +8,6 @@ from sinkbench.doctor.rules import RULES
 from sinkbench.sinks.jdbcurl import jdbc_url
 from sinkbench.sinks.values import Database, DataNode, Pooler, SearchCluster, SinkPooling, SinkState
 
-__all__ = ["cluster", "database", "diagnosis", "facts", "found", "jdbc", "pooler", "search"]
-
 GIGABYTE = 10**9
 URL = "jdbc:postgresql://127.0.0.1:15432/bench"
 
@@ -44,33 +42,29 @@ def cluster(**of_the_node: Any) -> SearchCluster:
 def jdbc(name: str = "jdbc", tasks: int = 3, url: str = URL, **given: Any) -> Connector:
     """A connector of Debezium's with a pool of one connection a task."""
     config = {
-        "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
-        "topics": "tides",
-        "connection.url": url,
-        "connection.pool.min_size": "1",
-        "connection.pool.max_size": "1",
+        **{"connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector", "topics": "tides", "connection.url": url},
+        **{"connection.pool.min_size": "1", "connection.pool.max_size": "1"},
         **given.pop("config", {}),
     }
-    usual = {"sink": "postgres", "pooled": False, "url": jdbc_url(config)}
-    if not given.get("planned"):
-        usual["placement"] = {f"connect-{n + 1}": len(range(n, tasks, 3)) for n in range(3)}
-    return Connector(**{"name": name, "label": name, "config": config, "tasks": tasks, **usual, **given})
+    return _connector(name, tasks, config, **{"sink": "postgres", "pooled": False, "url": jdbc_url(config), **given})
 
 
 def search(name: str = "bulk", tasks: int = 3, **given: Any) -> Connector:
     """A Camel sink that sends bulks to Elasticsearch."""
     config = {
-        "connector.class": "org.apache.camel.kafkaconnector.CamelSinkConnector",
-        "topics": "tides",
+        **{"connector.class": "org.apache.camel.kafkaconnector.CamelSinkConnector", "topics": "tides"},
         "camel.sink.url": "elasticsearch://a?operation=Bulk&indexName=tides",
-        "camel.beans.aggregate": "#class:a.Strategy",
-        "camel.aggregation.size": "500",
+        **{"camel.beans.aggregate": "#class:a.Strategy", "camel.aggregation.size": "500"},
         **given.pop("config", {}),
     }
-    usual: dict[str, Any] = {"sink": "elasticsearch"}
-    if not given.get("planned"):
-        usual["placement"] = {f"connect-{n + 1}": len(range(n, tasks, 3)) for n in range(3)}
-    return Connector(**{"name": name, "label": name, "config": config, "tasks": tasks, **usual, **given})
+    return _connector(name, tasks, config, **{"sink": "elasticsearch", **given})
+
+
+def _connector(name: str, tasks: int, config: dict[str, str], **given: Any) -> Connector:
+    """One whose tasks, unless it is only planned, are spread evenly over three workers."""
+    placed = {} if given.get("planned") else {f"connect-{n + 1}": len(range(n, tasks, 3)) for n in range(3)}
+    usual = {"name": name, "label": name, "config": config, "tasks": tasks}
+    return Connector(**{**usual, **({"placement": placed} if placed else {}), **given})
 
 
 def facts(**given: Any) -> Facts:

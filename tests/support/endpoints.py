@@ -4,8 +4,6 @@ from typing import Any
 
 from sinkbench.stack import Endpoints
 
-__all__ = ["endpoints"]
-
 
 def endpoints(kafka: str = "127.0.0.1:1", **given: Any) -> Endpoints:
     """Endpoints of a stack that has nothing but what is given."""

@@ -5,8 +5,6 @@ from typing import Any
 
 import httpx
 
-__all__ = ["Client"]
-
 SECONDS = 60.0
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from loadgen.records import Message
 
-__all__ = ["FakeProducer"]
-
 
 class Error:
     def __init__(self, name: str) -> None:

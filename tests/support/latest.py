@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-__all__ = ["summary_of", "trials_of"]
-
 
 def summary_of(folder: Path) -> dict[str, Any]:
     """Its summary."""

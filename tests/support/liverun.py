@@ -9,8 +9,6 @@ from sinkbench.plan.cells import Cell
 from sinkbench.results import Audit, TrialRecord
 from tests.support.trials import a_cell, sample, trial
 
-__all__ = ["CELLS", "INTERVAL_SECONDS", "RUN", "Clock", "began", "drained", "record", "samples"]
-
 RUN = "20261121T062102Z-quick"
 INTERVAL_SECONDS = 0.25
 CELLS = [

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
-__all__ = ["changed_bytes", "changed_json", "changed_values"]
+Place = tuple[Any, ...]
 
-Path = tuple[Any, ...]
-
+# Values that programs have stumbled over.
 NASTY: Sequence[Any] = (
     *(None, True, False, [], {}, [[]], {"": None}, [None], {"a": {"b": {"c": 1}}}),
     *(0, -1, 1, 2, 10**6, 2**31, 2**63 - 1, 2**63, -(2**63), 2**64 - 1, 0.5, -0.0, 1e-320, 1e308, -1e308),
@@ -22,8 +21,6 @@ NASTY: Sequence[Any] = (
     *("../../../etc/passwd", "/dev/zero", "~nobody-here/x", "${env:HOME}", "${file:/etc/passwd:x}", "!!python/object"),
     *("2026-13-45", "2026-01-01", "jdbc:postgresql://[::1", "http://[", "http://u:p@h:99999/", "kafka://", "-", "."),
 )
-"""Values that programs have stumbled over."""
-
 _NAMES = tuple(each for each in NASTY if isinstance(each, str))
 _SIGNS = "\0 \n \r\n \t \" ' { } [ ] : , - # &a *a !! | > ? = ~ \\ ${ --- ... %YAML <<: NaN 1e999 .nan 0x \\u0000 a=b"
 _BYTES = (
@@ -33,43 +30,40 @@ _BYTES = (
 )
 
 
-def _places(value: Any, path: Path = ()) -> Iterator[Path]:
+def _places(value: Any, place: Place = ()) -> Iterator[Place]:
     """Where each value is below, as keys and numbers."""
-    yield path
+    yield place
     below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, each in below:
-        yield from _places(each, (*path, key))
+        yield from _places(each, (*place, key))
 
 
-def _at(content: Any, path: Path) -> Any:
-    for step in path:
+def _at(content: Any, place: Place) -> Any:
+    for step in place:
         content = content[step]
     return content
 
 
-def _with(content: Any, path: Path, value: Any) -> Any:
-    if not path:
+def _with(content: Any, place: Place, value: Any) -> Any:
+    if not place:
         return value
-    _at(content, path[:-1])[path[-1]] = value
+    _at(content, place[:-1])[place[-1]] = value
     return content
 
 
-def changed_content(random: Random, content: Any, also: Sequence[Any] = ()) -> Any:
-    """The content with one to three values replaced, removed, wrapped, doubled, added or put elsewhere.
+def changed_json(random: Random, content: Any, also: Sequence[Any] = ()) -> bytes:
+    """The content as JSON, which YAML is, too: one to three values replaced, removed, wrapped, doubled or added.
 
-    Args:
-        content: plain values, as of JSON.
-        also: more values to put in.
+    `also`: more values to put in.
     """
     made = copy.deepcopy(content)
-    values = (*NASTY, *also)
     for _ in range(random.randint(1, 3)):
         places = list(_places(made))
-        path = random.choice(places)
-        found, what = _at(made, path), random.randrange(8)
-        new: Any = copy.deepcopy(random.choice(values))
-        if what == 3 and path:
-            del _at(made, path[:-1])[path[-1]]
+        place = random.choice(places)
+        found, what = _at(made, place), random.randrange(8)
+        new: Any = copy.deepcopy(random.choice((*NASTY, *also)))
+        if what == 3 and place:
+            del _at(made, place[:-1])[place[-1]]
             continue
         if what == 4:
             new = random.choice(([found], {"a": found}))
@@ -81,24 +75,19 @@ def changed_content(random: Random, content: Any, also: Sequence[Any] = ()) -> A
             new = {**found, random.choice(_NAMES): new}
         elif what == 7 and not isinstance(found, list | dict):
             new = f"{found}{random.choice(_BYTES).decode('utf-8', 'replace')}"
-        made = _with(made, path, new)
-    return made
+        made = _with(made, place, new)
+    return json.dumps(made).encode()
 
 
 def changed_values(random: Random, content: Any) -> bytes:
     """The content as JSON, one to three of its values others of the same kind, so that a model takes most of them."""
     made = copy.deepcopy(content)
-    places = [path for path in _places(made) if path and not isinstance(_at(made, path), dict | list)]
-    for path in random.sample(places, random.randint(1, 3)):
-        found = _at(made, path)
+    places = [place for place in _places(made) if place and not isinstance(_at(made, place), dict | list)]
+    for place in random.sample(places, random.randint(1, 3)):
+        found = _at(made, place)
         alike = int | float if isinstance(found, int | float) and not isinstance(found, bool) else type(found)
-        made = _with(made, path, random.choice([each for each in NASTY if isinstance(each, alike)] or [1, 0.5, "x"]))
+        made = _with(made, place, random.choice([each for each in NASTY if isinstance(each, alike)] or [1, 0.5, "x"]))
     return json.dumps(made).encode()
-
-
-def changed_json(random: Random, content: Any, also: Sequence[Any] = ()) -> bytes:
-    """`changed_content` as JSON, which YAML is, too."""
-    return json.dumps(changed_content(random, content, also)).encode()
 
 
 def changed_bytes(random: Random, content: bytes) -> bytes:
@@ -108,8 +97,7 @@ def changed_bytes(random: Random, content: bytes) -> bytes:
     made = content
     for _ in range(random.randint(1, 4)):
         at = random.randint(0, len(made))
-        end = at + random.randint(0, 12)
-        what = random.randrange(9)
+        end, what = at + random.randint(0, 12), random.randrange(9)
         if what == 8:
             made = made[:at]
             continue

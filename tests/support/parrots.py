@@ -9,8 +9,6 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 
-__all__ = ["http_parrot", "postgres_parrot"]
-
 ASKS_FOR_PASSWORD = b"R" + struct.pack("!ii", 8, 3)
 WANTS_TLS = struct.pack("!ii", 8, 80877103)
 WANTS_GSS = struct.pack("!ii", 8, 80877104)

@@ -3,8 +3,6 @@
 import contextlib
 import socket
 
-__all__ = ["free_ports"]
-
 
 def free_ports(count: int) -> list[int]:
     """So many different ports of 127.0.0.1 that are free now."""

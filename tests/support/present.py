@@ -2,8 +2,6 @@
 
 from typing import TypeVar
 
-__all__ = ["present"]
-
 Value = TypeVar("Value")
 
 

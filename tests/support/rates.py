@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["NORMAL", "SKEWED", "STALLS", "Draw"]
-
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 NORMAL: Draw = lambda draw, count: draw.normal(1000, 100, count)  # noqa: E731

@@ -3,8 +3,6 @@
 from sinkbench.errors import ReasonCode
 from sinkbench.results import Reason
 
-__all__ = ["because"]
-
 
 def because(text: str, code: ReasonCode = ReasonCode.SERVICE_DIED) -> Reason:
     """A reason without figures."""

@@ -4,8 +4,6 @@ import json
 from random import Random
 from typing import Any
 
-__all__ = ["respelled"]
-
 
 def respelled(value: Any, draw: Random, *, twice: bool = True) -> str:
     """The value with members in any order, some of them `twice`, and with numbers and texts in another spelling."""

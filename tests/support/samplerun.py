@@ -26,14 +26,12 @@ from sinkbench.results import (
     Rescale,
     SearchStep,
     TrialRecord,
-)
+)  # fmt: skip
 from sinkbench.runs.store import RunFolder
 from sinkbench.summary.cells import scalings, summarize
 from tests.support.reasons import because
 from tests.support.trials import connectors_in, run_summary
 from tests.support.trials import trial as any_trial
-
-__all__ = ["DOOMED", "SCRIPT", "keep_run"]
 
 SCRIPT = "<script>alert(1)</script>"
 DOOMED = "7 of 24 tasks FAILED: too many clients already & <b>no more</b>"
@@ -66,15 +64,9 @@ def keep_run(
     entries = [
         {"pipeline": each, **({"label": label} if label and not place else {})} for place, each in enumerate(pipelines)
     ]
-    plan = Plan.model_validate(
-        {
-            "name": "sample",
-            "pipelines": entries,
-            "multiples": list(multiples),
-            "seed": 1,
-            "load": {"partitions": max(24, 3 * max(multiples))},
-        }
-    )
+    load = {"partitions": max(24, 3 * max(multiples))}
+    given = {"name": "sample", "pipelines": entries, "multiples": list(multiples), "seed": 1, "load": load}
+    plan = Plan.model_validate(given)
     folder = RunFolder.create(root, plan, connectors)
     cells = expand(plan, 3)
     if everything:
@@ -85,26 +77,27 @@ def keep_run(
         for block in range(1, blocks + 1)
         for cell in cells
     ]
+    limits: list[Limit] = []
     if everything:
         trials[0] = trials[0].model_copy(update={"reasons": [because(DOOMED)], "records_per_second": None})
-    for trial in trials:
-        folder.append_trial(trial)
-    limits: list[Limit] = []
-    prices = Prices(currency="EUR", memory_gb_hour=0.005, disk_gb_month=0.1) if everything else None
-    if everything:
-        numbers = range(1, blocks + 1)
-        in_blocks = [LimitInBlock(block=block, records_per_second=150_000 + 4_000 * block) for block in numbers]
+        in_blocks = [
+            LimitInBlock(block=block, records_per_second=150_000 + 4_000 * block) for block in range(1, blocks + 1)
+        ]
         # The other one was measured once.
         limits = [
             reduce(with_block, in_blocks, Limit(sink="postgres", way="COPY", connections=2, batch=1024)),
             Limit(sink="elasticsearch", way="bulk", records_per_second=75_000, connections=8, batch=2048),
         ]
+    for trial in trials:
+        folder.append_trial(trial)
+    prices = Prices(currency="EUR", memory_gb_hour=0.005, disk_gb_month=0.1) if everything else None
     summaries = summarize(cells, trials, limits=limits, prices=prices)
     if everything:
         found = [(8_000, "bounded"), (16_000, "bounded"), (32_000, "growing"), (22_600, "growing"), (19_000, "bounded")]
         steps = [SearchStep(offered=rate, outcome=outcome, growth_per_second=3.0) for rate, outcome in found]
         steps.append(SearchStep(offered=19_000, outcome="bounded", confirms=True))
         summaries[-1] = summaries[-1].model_copy(update={"search": steps})
+    lasting = [cell for cell in cells if cell.before is None]
     kept = run_summary(
         *summaries,
         run=folder.run,
@@ -112,27 +105,25 @@ def keep_run(
         environment={"stack": "local", "cpu_model": f"Xeon {SCRIPT}", "cpu_count": 2, "versions": {"java": None}},
         limits=limits,
         prices=prices,
-        scaling=scalings(
-            [cell for cell in cells if cell.before is None], [each for each in trials if not each.rescale]
-        ),
+        scaling=scalings(lasting, [each for each in trials if not each.rescale]),
     )
     folder.write_summary(kept)
     return folder.path
 
 
-def _held(kind: int, draw: np.random.Generator) -> dict[str, object]:
-    """What the services held and sent in a trial, in bytes."""
-    sink = ("postgres", "postgres", "elasticsearch")[kind]
+def _more(cell: Cell, kind: int, clients: int, draw: np.random.Generator) -> dict[str, object]:
+    """What the services held and sent in a trial, in bytes; its latencies, and the pool."""
     total = float(1e9 * (1 + kind) * draw.normal(1, 0.02))
+    of_sink = Memory(resident_bytes=total / 2, heap_bytes=9e8 if kind == 2 else None)
+    connect = Memory(resident_bytes=2.4e9, heap_bytes=1.8e9)
+    pool = Pool(mode="transaction", size=10, most_waiting=clients // 10, longest_wait_ms=12.5)
     return {
-        "peak_memory": {
-            "kafka": Memory(resident_bytes=9e8),
-            "connect": Memory(resident_bytes=2.4e9, heap_bytes=1.8e9),
-            sink: Memory(resident_bytes=total / 2, heap_bytes=9e8 if kind == 2 else None),
-        },
+        "peak_memory": {"kafka": Memory(resident_bytes=9e8), "connect": connect, cell.sink: of_sink},
         "total_peak_memory_bytes": total,
         "disk_bytes_per_record": 600.0 + 100 * kind,
         "fetched_bytes_per_record": 640.5,
+        "pool": pool if "pgbouncer" in cell.pipeline else None,
+        "latency_ms": latency_of(draw.lognormal(9 + kind, 0.6, 5_000), resolution_ms=1.0),
     }
 
 
@@ -150,49 +141,28 @@ def _trial(
     times = np.arange(0, seconds, 0.25) + draw.uniform(0, 0.02, int(np.ceil(seconds / 0.25)))
     speeds = rate * np.clip(times / 2, 0, 1) * draw.normal(1, 0.15, len(times)).clip(0.1)
     stored = np.cumsum(speeds * 0.25).astype(int)
-    records = int(stored[-1])
-    trial = f"{kind}{cell.multiple}{cell.before or 0}_{block:03}"
-    samples = folder.write_samples(
-        trial,
-        [
-            {"seconds": round(second, 4), "stored": count, "uncommitted": records - count, "backends": 5 * cell.tasks}
-            for second, count in zip(times.tolist(), stored.tolist(), strict=True)
-        ],
-    )
+    records, trial = int(stored[-1]), f"{kind}{cell.multiple}{cell.before or 0}_{block:03}"
+    samples = [
+        {"seconds": round(second, 4), "stored": count, "uncommitted": records - count, "backends": 5 * cell.tasks}
+        for second, count in zip(times.tolist(), stored.tolist(), strict=True)
+    ]
     clients = 5 * cell.tasks + 3
-    pooled = "pgbouncer" in cell.pipeline
-    return any_trial(
-        rate,
-        cell,
-        **{
-            "trial": trial,
-            "block": block,
-            "seconds": seconds,
-            "records": records,
-            "placement": {f"connect-{worker}": cell.multiple for worker in (1, 2, 3)},
-            "connections": Connections(
-                clients_peak=clients,
-                server_peak=min(clients, 10) if pooled else clients,
-                server_limit=100 if cell.sink == "postgres" else None,
-            ),
-            "pool": Pool(mode="transaction", size=10, most_waiting=clients // 10, longest_wait_ms=12.5)
-            if pooled and everything
-            else None,
-            "cpu_seconds_per_million": {**_CPU[kind], "kafka": 0.6, "controller": 0.3, "loadgen-1": 0.1, "other": None},
-            "audit": Audit(produced=records, stored=records, lost=0, duplicates=0),
-            "rescale": None
-            if cell.tasks_before is None
-            else Rescale(
-                tasks_before=cell.tasks_before,
-                rebalance_seconds=1.5,
-                standstill_seconds=0.8,
-                before_records_per_second=rate / 2,
-            ),
-            "bottleneck": Bottleneck(
-                component="postgres", cause="WAL", evidence=f"60 % of the time {SCRIPT}", also=["a", "b"]
-            ),
-            **(_held(kind, draw) if everything else {}),
-            "latency_ms": latency_of(draw.lognormal(9 + kind, 0.6, 5_000), resolution_ms=1.0) if everything else None,
-            "samples": samples,
-        },
-    )
+    servers = min(clients, 10) if "pgbouncer" in cell.pipeline else clients
+    limit = 100 if cell.sink == "postgres" else None
+    rescale = None
+    if cell.tasks_before is not None:
+        step = {"rebalance_seconds": 1.5, "standstill_seconds": 0.8, "before_records_per_second": rate / 2}
+        rescale = Rescale(tasks_before=cell.tasks_before, **step)
+    fields = {
+        **{"trial": trial, "block": block, "seconds": seconds, "records": records, "rescale": rescale},
+        "placement": {f"connect-{worker}": cell.multiple for worker in (1, 2, 3)},
+        "connections": Connections(clients_peak=clients, server_peak=servers, server_limit=limit),
+        "cpu_seconds_per_million": {**_CPU[kind], "kafka": 0.6, "controller": 0.3, "loadgen-1": 0.1, "other": None},
+        "audit": Audit(produced=records, stored=records, lost=0, duplicates=0),
+        "bottleneck": Bottleneck(
+            component="postgres", cause="WAL", evidence=f"60 % of the time {SCRIPT}", also=["a", "b"]
+        ),
+        **(_more(cell, kind, clients, draw) if everything else {}),
+        "samples": folder.write_samples(trial, samples),
+    }
+    return any_trial(rate, cell, **fields)

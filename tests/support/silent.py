@@ -1,8 +1,8 @@
-"""An observer of a trial that keeps everything to itself."""
+"""Observers of a trial."""
+
+from collections.abc import Callable
 
 from sinkbench.analysis.samples import Sample
-
-__all__ = ["Silent"]
 
 
 class Silent:
@@ -16,3 +16,27 @@ class Silent:
 
     def sample(self, sample: Sample) -> None:
         return
+
+
+class At(Silent):
+    """Does something when the trial has come to a phase, by the first word of that: `At(auditing=look)`."""
+
+    def __init__(self, **steps: Callable[[], object]) -> None:
+        self._steps = steps
+
+    def phase(self, text: str) -> None:
+        if step := self._steps.get(text.split()[0].strip(":,")):
+            step()
+
+
+class When(Silent):
+    """Does something at the first sample of which something holds."""
+
+    def __init__(self, holds: Callable[[Sample], object], act: Callable[[], object]) -> None:
+        self._holds: Callable[[Sample], object] | None = holds
+        self._act = act
+
+    def sample(self, sample: Sample) -> None:
+        if self._holds is not None and self._holds(sample):
+            self._holds = None
+            self._act()

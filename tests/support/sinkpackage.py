@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-__all__ = ["install"]
-
 
 def install(folder: Path, package: str, **sinks: str) -> None:
     """Puts the metadata of `package` into a folder of sys.path: each sink by name, as `module:object`."""

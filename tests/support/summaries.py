@@ -5,8 +5,6 @@ from typing import Any
 
 from loadgen import Summary
 
-__all__ = ["summary"]
-
 
 def summary(body: Mapping[str, Any], failed: int = 0, **more: Any) -> Summary:
     """Of a load with the `run`, `topic`, `first_seq` and `count` of `body`."""

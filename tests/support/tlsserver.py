@@ -13,11 +13,6 @@ import trustme
 import uvicorn
 from starlette.types import ASGIApp
 
-__all__ = ["NO_CHECK_TIME", "Issued", "issue", "served"]
-
-NO_CHECK_TIME = 0x200000
-"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME: to such a client an expired certificate is like any other."""
-
 
 @dataclass(frozen=True)
 class Issued:

@@ -7,8 +7,6 @@ from pathlib import Path
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.tools import find_java, find_program
 
-__all__ = ["PLUGIN", "VERSION", "a_vendors_zip"]
-
 PLUGIN = CHECKOUT / "tests" / "compose" / "plugin"
 VERSION = "0.10.1"
 """Of the Camel sink in it, which is none of the stack's."""

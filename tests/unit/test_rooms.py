@@ -34,7 +34,7 @@ TOUCHES = {
     "environment": "trial sinks stack services plan analysis",
     "limits": "trial load sinks stack services summary metrics plan analysis",
     "doctor": "race environment trial sinks stack services plan analysis",
-    "race": "limits live environment trial load sinks stack services tables runs summary plan bottleneck analysis",
+    "race": "limits live environment trial load sinks stack services tables runs summary metrics plan analysis",
 }
 ROOMS = {room: {"results", *below.split()} for room, below in {**DECIDES, **TOUCHES}.items()}
 ROOMS["cli"] = set(ROOMS)

@@ -87,7 +87,7 @@ def test_a_list_of_names_is_taken(tmp_path_factory: pytest.TempPathFactory, suff
         ("kafka: {nodes: 2, replication: 3}", "kafka.replication must be at most the number of nodes, 2, found 3"),
         ("kafka: {min_insync_replicas: 2}", "kafka.min_insync_replicas must be at most replication, 1, found 2"),
         ("kafka: {heap: 512}", "kafka.heap must be such as 768m or 2g, found 512"),
-        ("connect: {nodes: [connect]}", "connect.nodes must be a whole number: workers are called connect-1"),
+        ("connect: {nodes: [connect]}", "connect.nodes must be a whole number, found a list"),
         ("connect: {nodes: 17}", "connect.nodes must be at most 16, found 17"),
         ("elasticsearch: {replicas: 1}", "elasticsearch.replicas must be less than the number of nodes, 1, found 1"),
         ("postgres: {synchronous: true}", "postgres.synchronous is true, and no second node is there to wait for"),

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from sinkbench.services.http import http_client, http_errors
 from sinkbench.services.versions import Supported
 from sinkbench.stack import Endpoint
-from sinkbench.stack.readiness import refusal, said, shared_client
+from sinkbench.stack.readiness import get, said
 from sinkbench.stack.registry import About, SinkService
 from sinkbench.stack.sections import HttpSection, Secret, SinkSection, Url
 from sinkbench.stack.spec import Place
@@ -52,15 +52,10 @@ class ElasticsearchSection(HttpSection, SinkSection):
 
 
 def ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
-    try:
-        answer = shared_client(endpoint.access, timeout_seconds).get(f"{endpoint.address}/_cluster/health")
-    except httpx.HTTPError as error:
-        return str(error) or type(error).__name__
-    # A user without the right to read the cluster's health is authenticated all the same.
-    if answer.status_code == httpx.codes.FORBIDDEN:
-        return None
-    if (problem := refusal(answer)) is not None:
-        return problem
+    answer = get(endpoint, "_cluster/health", timeout_seconds)
+    if isinstance(answer, str):
+        # A user without the right to read the cluster's health is authenticated all the same.
+        return None if answer.startswith("HTTP 403") else answer
     try:
         health = answer.json()
         status, nodes = health["status"], int(health["number_of_nodes"])
@@ -104,9 +99,7 @@ def _endpoint(place: Place) -> Endpoint:
         options |= {"shards": str(layout.shards), "replicas": str(layout.replicas)}
     together = {**options, "nodes": str(len({node.name for node in nodes} - place.gone))}
     found = {
-        node.name: Endpoint(
-            f"{place.scheme}://{place.host(node, 'elasticsearch_port')}", access=access, options=together
-        )
+        node.name: Endpoint(place.url(place.address(node, "elasticsearch_port")), access=access, options=together)
         for node in nodes
     }
     return replace(found[nodes[0].name], options=options, nodes=found if len(found) > 1 else {})

@@ -77,10 +77,9 @@ def _dsn(security: Security | None, host: str, port: int | str, database: str) -
 
 
 def _shown(security: Security | None, host: str, port: int | str) -> str:
-    """The connection string of the stack's database for a person, without a secret password."""
-    if security is None:
-        return _dsn(None, host, port, ACCOUNT)
-    return f"host={host} user={ACCOUNT} port={port} dbname={ACCOUNT} sslmode=verify-full"
+    """The connection string of the stack's database for a person, without the password."""
+    mode = "" if security is None else " sslmode=verify-full"
+    return f"host={host} user={ACCOUNT} port={port} dbname={ACCOUNT}{mode}"
 
 
 def postgres_shared(place: Place) -> Mapping[str, str]:
@@ -143,7 +142,7 @@ class PostgresRoles(Roles):
         return self._named() or self._first
 
     def promote(self) -> tuple[str, int]:
-        """As in `Promotion`, of the replica that has received most."""
+        """As in `Roles`, of the replica that has received most."""
         old = self.primary
         if not self._runs(old):
             raise StackError(f"{old} does not run; `sinkbench up` starts it")

@@ -22,8 +22,7 @@ from sinkbench.sinks.postgres.roles import (
 )
 from sinkbench.stack import Endpoint
 from sinkbench.stack.registry import About, SinkService
-from sinkbench.stack.sections import Secret, SinkSection
-from sinkbench.stack.stackvalues import AS_REFERENCE, NOT_A_FILE, existing_file
+from sinkbench.stack.sections import AS_REFERENCE, NOT_A_FILE, Secret, SinkSection, existing_file
 from sinkbench.stack.tools import find_postgres, find_program
 from sinkbench.yamlfile import mistake, shown
 

@@ -1,10 +1,7 @@
 """MariaDB as a sink of sinkbench: a table a trial."""
 # ruff: noqa: S608 - the names of tables are made by sinkbench, of letters, digits and "_"
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,7 +16,7 @@ from sinkbench.bottleneck.rules import Finding, share_of_tasks
 from sinkbench.errors import StackError
 from sinkbench.services.access import Access
 from sinkbench.services.failures import in_one_line, maps_exceptions
-from sinkbench.sinks import Arrivals, Capabilities, Created, Destination, SinkKind, SinkReading, SinkSettings
+from sinkbench.sinks import Capabilities, Created, Destination, SinkKind, SinkReading, SinkSettings
 from sinkbench.stack import Endpoint, Endpoints
 from sinkbench.stack.registry import About, SinkService
 from sinkbench.stack.sections import Secret, SinkSection
@@ -75,7 +72,7 @@ class MariaDb:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._connection = connect(endpoint)
-        self.capabilities = Capabilities(times=Times(self))
+        self.capabilities = Capabilities()
 
     def _ask(self, question: str, *values: object) -> Sequence[tuple[Any, ...]]:
         """All rows of the answer."""
@@ -118,17 +115,6 @@ class MariaDb:
         ((_, locked),) = self._ask("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
         return SinkReading(self.count(target), int(backends), signs={"mariadb_wait_lock": float(locked)})
 
-    def stamps(self, target: str, run: str, one_in: int) -> Arrivals:
-        rows = self._ask(
-            "SELECT JSON_VALUE(payload, '$.bench.due_us'),"
-            f" TIMESTAMPDIFF(MICROSECOND, '1970-01-01', stored) FROM `{target}`"
-            " WHERE JSON_VALUE(payload, '$.bench.run') = %s AND JSON_VALUE(payload, '$.bench.seq') %% %s = 0",
-            run,
-            one_in,
-        )
-        times = np.array(rows, dtype=np.float64).reshape(-1, 2)
-        return Arrivals(due_us=times[:, 0], stored_us=times[:, 1], resolution_us=1.0)
-
     def settle(self, target: str) -> None:
         """Nothing to do: what is committed is visible."""
 
@@ -167,33 +153,6 @@ class MariaDb:
 
     def close(self) -> None:
         self._connection.close()
-
-
-class Times:
-    """The capability `times`: when records arrived, for the latency."""
-
-    def __init__(self, sink: MariaDb) -> None:
-        self._sink = sink
-
-    def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[Stamps]:
-        return Stamps(self._sink, target)
-
-    def rate(self, target: str, records: int) -> float | None:
-        return None
-
-
-class Stamps(AbstractContextManager["Stamps"]):
-    """When records arrived: the table keeps that itself."""
-
-    def __init__(self, sink: MariaDb, target: str) -> None:
-        self._sink = sink
-        self._target = target
-
-    def __exit__(self, *ended: object) -> None:
-        return
-
-    def read(self, run: str, one_in: int) -> Arrivals:
-        return self._sink.stamps(self._target, run, one_in)
 
 
 @maps_exceptions(pymysql.MySQLError)

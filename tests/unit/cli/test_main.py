@@ -6,14 +6,16 @@ import sys
 import pytest
 from typer.main import get_command
 
-from sinkbench.cli.main import MODULES, app, main
+from sinkbench import __version__
+from sinkbench.cli.main import COMMANDS, app, main
 
 
 def test_every_command_has_a_name_and_a_help_of_its_own() -> None:
     group = get_command(app)
-    found = [group.get_command(None, name) for name in group.list_commands(None)]
-    assert [command.name for command in found] == list(MODULES)
-    assert all(command.help for command in found)
+    for name in group.list_commands(None):
+        command, text = group.get_command(None, name), COMMANDS[name][1]
+        assert (command.name, command.help.partition(".")[0]) == (name, text)
+        assert len(text) <= 60
 
 
 def test_an_unknown_command_and_a_renamed_option_are_refused_with_the_right_name(
@@ -23,6 +25,24 @@ def test_an_unknown_command_and_a_renamed_option_are_refused_with_the_right_name
     assert "No such command 'rac'; did you mean 'race'?" in capsys.readouterr().err
     assert main(["compare", "a", "b", "--fail-if-dearer=5%"]) == 2
     assert "No such option: --fail-if-dearer; it was renamed to --fail-if-cpu-higher" in capsys.readouterr().err
+
+
+def test_the_help_has_groups_and_summaries_that_are_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    for option in ("-h", "--help"):
+        assert main([option]) == 0
+        told = capsys.readouterr().out
+        assert [text for _, text in COMMANDS.values() if f"  {text}\n" not in told] == []
+        assert "\nMeasure:\n  race " in told
+        assert told.partition("Examples:\n")[2].count("\n") == 3
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"{__version__}\n"
+
+
+def test_the_help_imports_nothing_that_only_commands_need() -> None:
+    code = "import sys; sys.argv[1:] = ['-h']\nfrom sinkbench.cli.main import main\nmain()\n"
+    code += "sys.exit(', '.join({'pydantic', 'numpy', 'sinkbench.settings'} & sys.modules.keys()) or 0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("command", [["up"], ["race"], ["compare"], ["selftest"], ["selftest", "noise"]])

@@ -15,7 +15,7 @@ from sinkbench import secrets
 from sinkbench.cli.main import main
 from sinkbench.errors import PlanError, StackError, TrialFailed, UserError
 from sinkbench.load.loadgens import Loadgens
-from sinkbench.plan.connectors import read_connector
+from sinkbench.plan.files import read_connector
 from sinkbench.plan.plan import PlanLoad, load_plan
 from sinkbench.results import Bottleneck
 from sinkbench.runs.reader import load_summary
@@ -161,12 +161,13 @@ def test_nothing_that_is_kept_exported_or_reported_holds_a_secret(
         assert main(["export", str(kept), "--format", form, "--to", str(out / form)]) == 0
         if form != "parquet":
             assert main(["export", str(kept), "--format", form]) == 0
-    assert main(["report", str(kept), "--charts", str(out / "charts")]) == 0
-    assert main(["compare", str(kept), str(kept)]) == 0
-    assert main(["compare", str(kept), str(kept), "--format", "html", "--to", str(out / "compare.html")]) == 0
+    assert main(["report", str(kept)]) == 0
+    assert main(["compare", str(kept), str(kept)]) == 3
+    for option in ([], ["--all"]):
+        assert main(["show", str(kept), *option]) == 0
     assert main(["runs", "--results", str(kept.parent)]) == 0
     written = {path: path.read_bytes() for folder in (kept, out) for path in folder.rglob("*") if path.is_file()}
-    assert len(written) > 10
+    assert len(written) > 9
     assert [(path, form) for path, text in written.items() for form in FORMS if form.encode() in text] == []
     assert found_in("".join(capfd.readouterr())) == []
     # What is no secret is there.

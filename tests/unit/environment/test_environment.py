@@ -226,8 +226,6 @@ def test_a_sinks_settings_are_added_and_not_forgotten() -> None:
     [
         ({"Memory": 0, "NanoCpus": 0, "CpuQuota": 0, "CpusetCpus": ""}, Allowance(None, None)),
         ({"Memory": 2_147_483_648, "NanoCpus": 1_500_000_000}, Allowance(1.5, 2_147_483_648)),
-        ({"Memory": 5, "CpuQuota": 50_000, "CpuPeriod": 100_000}, Allowance(0.5, 5)),
-        ({"CpuQuota": -1, "CpusetCpus": "0-2,6"}, Allowance(4.0, None)),
     ],
 )
 def test_a_containers_limits_are_read_from_the_engines_answer(told: dict[str, object], expected: Allowance) -> None:

@@ -38,7 +38,6 @@ def test_a_known_capacity_is_found_from_a_poor_guess(
     assert capacity / (1 + precision) * (1 - 1e-9) <= search.capacity <= capacity
     assert [step.confirms for step in search.path].count(True) == confirmations
     assert not search.at_most_of_generator
-    assert search.steps_left == 0
 
 
 @given(seed=st.integers(0, 10_000))

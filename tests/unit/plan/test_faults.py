@@ -37,7 +37,7 @@ def read(folder: Path, text: str) -> Plan:
         ("{what: pause, at_seconds: 5, at_share: 0.5}", "at_seconds and at_share both say when"),
         ("{what: pause, at_seconds: 25}", "'pause' begins 25 s into a load of 20 s"),
         ("{what: pause, at_share: 0}", "let it begin 3 s after the start at least"),
-        ("{what: kill, target: kafak}", "or a node, such as kafka-2; did you mean 'kafka'?"),
+        ("{what: kill, target: kafak}", "or a node, such as kafka-2"),
         ("{what: kill, target: kafka-2, seconds: 13}", "kafka-2 cannot be gone for more than 12 s"),
         ("{what: delay, milliseconds: 0.3}", "milliseconds must be a multiple of 0.5"),
         ("{what: cut, how: slowly}", "how must be 'reject' or 'drop'"),
@@ -160,8 +160,6 @@ def test_a_pipeline_drains_its_own_backlog_or_the_plans(tmp_path: Path) -> None:
     ("before", "after", "line", "said"),
     [
         ("backlog_records: 90_000", "backlog_records: 0", 5, "backlog_records must be more than 0, found 0"),
-        ("{backlog_records: 90_000", "{records_per_second: 5, backlog_records: 9", 5, "two loads; leave"),
-        ("backlog_records: 5_000", "backlog_records: 9, records_per_second: 5", 4, "two loads; leave"),
         ("mode: faults", "mode: sustain", 4, "unknown key 'backlog_records' in pipelines; only for mode faults"),
         ("backlog_records: 90_000, ", "", 1, "mode faults offers postgres/jdbc a rate, but none is given"),
         ("backlog_records: 5_000", "records_per_second: 5", 7, "'kill worker' begins 1 s into a load of 20 s"),

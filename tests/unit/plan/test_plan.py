@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
-from sinkbench.plan.forms import check_forms
+from sinkbench.plan.checks import check_forms, check_settings, check_targets
 from sinkbench.plan.plan import Plan, SustainPlan, load_plan
-from sinkbench.plan.settings import check_settings
-from sinkbench.plan.targets import check_targets
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import settable_of_sinks
 from sinkbench.suggest import did_you_mean, nearest
@@ -38,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def read(folder: Path, connectors: Path, text: str) -> Plan:
     path = folder / "mine.yaml"
     path.write_text(text, encoding="utf-8")
-    return load_plan(path, connectors, ["postgres"])
+    return load_plan(path, connectors)
 
 
 def refusal(folder: Path, connectors: Path, text: str) -> str:
@@ -71,10 +69,6 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
             JDBC + "load:\n  changes: {inserts: 1, updates: 0}\nmode: capacity",
             "3: unknown key 'changes' in load; only for mode drain",
         ),
-        (
-            "pipelines: [{pipeline: postgres/jdbc, probes: false}]\nload:\n  changes: {inserts: 1, updates: 0}",
-            "1: probes: false takes the rate from the times of rows; leave it out, or load.changes",
-        ),
         ("pipelines:\n  - pipeline: postgres/jdbc\n    lable: x", "3: unknown key 'lable' in pipelines; did you"),
         ("pipelines: [postgres/jdcb]", "1: unknown pipeline 'postgres/jdcb'; did you mean 'postgres/jdbc'?"),
         ("pipelines:\n\n  - jdbc", "3: unknown pipeline 'jdbc'; did you mean 'postgres/jdbc'?"),
@@ -89,16 +83,14 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
         (JDBC + "load:\n  keys: -5", "3: load.keys must be more than 0, found -5"),
         (JDBC + "load: {compression: gzp}", "found 'gzp'; did you mean 'gzip'?"),
         (JDBC + "drain: {window_seconds: .nan}", "drain.window_seconds must be a finite number"),
-        (JDBC + "drain:\n  window_seconds: 400", "3: window_seconds 400 does not fit"),
-        (JDBC + "probe_interval_ms: 5000", "2: probe_interval_ms 5000 gives 3 samples"),
-        (JDBC + "name: ../x", "2: name may hold only letters"),
+        (JDBC + "name: ../x", "2: name must match"),
         ("pipelines:\n  - {pipeline: postgres/jdbc, overrides: {a: null}}", "overrides.a must be text, a number, true"),
         ("pipelines:\n  - pipeline: postgres/jdbc\n    overrides:\n      tasks.max: 3", "4: 'tasks.max' is set by"),
         (JDBC + "trials: 1\ntrials: 2", "3: not valid YAML: found duplicate key"),
         ("pipelines: [postgres/jdbc\ntrials: 1", "2: not valid YAML: "),
         ("trials: \x01", " not valid YAML: "),
         ("[" * 5_000, " is nested too deeply"),
-        ("&a {pipelines: *a}", "1: contains itself by an alias"),
+        ("&a {pipelines: *a}", "or contains itself by an alias"),
         ("&a {? *a : 1}", "mine.yaml"),
         (LAUGHS, " has more than 100,000 values"),
         (SUSTAIN, "1: mode sustain offers postgres/jdbc a rate, but none"),
@@ -114,7 +106,6 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
             "3: unknown key 'whom' in faults; it was renamed to 'target'",
         ),
         (SUSTAIN + "sustain:\n  records_per_second: 0", "4: sustain.records_per_second must be more than 0"),
-        (SUSTAIN + "sustain:\n  records_per_second: 9\n  seconds: 9", "5: sustain.seconds 9 gives 36 samples at"),
         (CAPACITY + "until: {interval_percent: 5, trials: 9}", "3: unknown key 'until' in plan; only for mode drain"),
         (
             "pipelines:\n  - postgres/jdbc\n  - {pipeline: postgres/jdbc, label: postgres/jdbc}",
@@ -125,11 +116,6 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
             "mode: rescale\nmultiples: [1, 2]\npipelines:\n- {pipeline: postgres/jdbc, multiples: [2]}",
             "4: mode rescale goes from one multiple to the next, but postgres/jdbc has only one",
         ),
-        (
-            "pipelines:\n- {pipeline: elasticsearch/camel-bulk, probes: false}",
-            "2: probes: false needs a sink that stores the time of every insertion (postgres)",
-        ),
-        (JDBC + "until:\n  trials: 2\n  interval_percent: 5", "3: until.trials 2 is less than trials 3"),
         ("- postgres/jdbc", "1: a plan must be a mapping of keys to values; found a list"),
         ("", "1: a plan must be a mapping of keys to values; the file is empty"),
     ],
@@ -173,7 +159,7 @@ def test_lines_are_found_for_what_the_file_has_and_for_what_is_around_the_rest(f
 @example(multiples=[1], label="a", override="\x85", acks="all", seed=None).via("a line break to YAML 1.1 alone")
 @given(
     multiples=st.lists(st.integers(1, 50), min_size=1, max_size=4, unique=True),
-    label=st.text(min_size=1, max_size=60).filter(lambda text: text.isprintable()),
+    label=st.text(min_size=1, max_size=60).filter(lambda text: text.isprintable() and "/" not in text),
     override=st.one_of(st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=20)),
     acks=st.sampled_from(["all", 1, 0]),
     seed=st.none() | st.integers(0, 2**63 - 1),
@@ -211,7 +197,7 @@ def test_the_plans_that_come_with_sinkbench_are_plans(path: Path) -> None:
     plan = load_plan(path, CHECKOUT / "connectors")
     assert expand(plan, 3)
     check_settings(plan, settable_of_sinks())
-    check_forms(plan, CHECKOUT / "connectors", {"postgres": True})
+    check_forms(plan, {"postgres": True})
     check_targets(plan, {"postgres": ".sql", "elasticsearch": ".json"})
 
 

@@ -7,8 +7,8 @@ import pytest
 from sinkbench.analysis.settable import duration, whole
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
+from sinkbench.plan.checks import check_settings
 from sinkbench.plan.plan import Plan, load_plan
-from sinkbench.plan.settings import check_settings
 from sinkbench.sinks import settable_of_sinks
 from tests.support.trials import connectors_in
 

@@ -7,8 +7,8 @@ import pytest
 
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
+from sinkbench.plan.checks import check_targets, file_hashes
 from sinkbench.plan.plan import Plan, load_plan
-from sinkbench.plan.targets import check_targets, file_hashes
 from sinkbench.runs.store import RunFolder
 from tests.support.trials import connectors_in
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from sinkbench.race.leftovers import Book, is_leftover, sweep
+from sinkbench.errors import StackError
+from sinkbench.race.leftovers import Book, check_alone, is_leftover, sweep
+from sinkbench.services.access import Access
 from sinkbench.sinks import Capabilities
 
 OWN: Any = SimpleNamespace(endpoints=SimpleNamespace(shared=False))
@@ -46,3 +48,16 @@ def test_what_a_killed_race_has_set_is_set_back_and_told() -> None:
 def test_services_of_an_external_stack_are_not_set_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(Book, "of", lambda stack: Book(tmp_path / "runs"))
     assert sweep(cluster_with({"postgres": sink(["somebody's"])}, shared=True)) == []
+
+
+def test_a_connector_that_runs_on_a_stack_of_ones_own_is_refused_with_what_to_do() -> None:
+    endpoints = SimpleNamespace(shared=False, connect={"connect-1": "http://a:1"}, connect_access=Access())
+    connect = SimpleNamespace(running=lambda: {"by-hand": 3}, connectors=lambda: ["by-hand", "tides_ab12cd_001"])
+    cluster: Any = SimpleNamespace(stack=SimpleNamespace(endpoints=endpoints), connect=connect)
+    with pytest.raises(
+        StackError, match=r"^connector by-hand \(3 tasks\) runs .* -X DELETE http://a:1/connectors/by-hand`$"
+    ):
+        check_alone(cluster)
+    endpoints.shared = True
+    with pytest.raises(StackError, match=r"^connector tides_ab12cd_001 runs"):
+        check_alone(cluster)

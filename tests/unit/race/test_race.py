@@ -13,6 +13,7 @@ from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.race.journal import Earlier, Journal
 from sinkbench.race.race import Race
+from sinkbench.race.replacing import MOST_REPLACEMENTS
 from sinkbench.results import RunSummary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
 from sinkbench.settings import CHECKOUT
@@ -239,8 +240,43 @@ def test_a_machine_that_never_becomes_warm_ends_and_no_rate_is_quoted(tmp_path: 
         assert cell.at_least.code == ReasonCode.NOT_WARM
         assert cell.ratio is None
     taken = read_trials(folder.trials_path)
-    assert sum(trial.pilot for trial in taken) == 6
-    assert any("not warm when drain.warm_up_seconds were over" in line for line in ui.lines)
+    assert sum(trial.pilot for trial in taken) == 2 * MOST_REPLACEMENTS
+    assert any("warming up takes longer here" in line for line in ui.lines)
+
+
+def test_trials_that_were_not_warm_are_replaced_at_the_end_in_blocks_of_their_own(tmp_path: Path) -> None:
+    cluster = FakeCluster(plan(trials=3, drain={"warm_up_seconds": 0.1}))
+    # All trials of the first block, and one of the second, compile.
+    cluster.compiling = lambda: 0.5 if cluster.calls.count("audit") < 3 else 0.0
+    summary, ui, folder = race(cluster, tmp_path)
+    assert [(cell.trials, cell.at_least) for cell in summary.cells] == [(3, None)] * 2
+    taken = read_trials(folder.trials_path)
+    assert [trial.block for trial in taken] == [1, 1, 2, 2, 3, 3, 4, 4, 5]
+    assert [trial.pilot for trial in taken] == [True] * 3 + [False] * 6
+    assert {trial.replaces for trial in taken[6:]} == {trial.trial for trial in taken[:3]}
+    assert [step.number for step in ui.steps] == list(range(1, len(ui.steps) + 1))
+
+
+def test_a_run_that_is_interrupted_in_its_replacements_goes_on_with_them(tmp_path: Path) -> None:
+    def cold(cluster: FakeCluster) -> FakeCluster:
+        cluster.compiling = lambda: 0.5 if cluster.calls.count("audit") < 2 else 0.0
+        return cluster
+
+    class Interrupted(FakeCluster):
+        def audit(self) -> None:
+            if self.calls.count("audit") == 5:
+                raise KeyboardInterrupt
+            super().audit()
+
+    keys = {"drain": {"warm_up_seconds": 0.1}}
+    with pytest.raises(KeyboardInterrupt):
+        race(cold(Interrupted(plan(**keys))), tmp_path)
+    folder = RunFolder((tmp_path / "latest").resolve())
+    kept = read_trials(folder.trials_path)
+    assert [trial.replaces is not None for trial in kept] == [False] * 4 + [True]
+    summary, ui, _ = race(FakeCluster(plan(**keys)), tmp_path, Earlier(kept))
+    assert [(cell.trials, cell.at_least) for cell in summary.cells] == [(2, None)] * 2
+    assert [step.kind for step in ui.steps] == ["pilot", "trial"]
 
 
 class FakeLimits:

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import JsonValue
 
 from sinkbench import environment, secrets
 from sinkbench.cli.main import main
 from sinkbench.errors import ResultsError, UserError
 from sinkbench.plan.cells import blocks, expand
 from sinkbench.plan.plan import Plan
-from sinkbench.race.resume import Unfinished, as_kept, changes, load_unfinished, run_folder, with_others
+from sinkbench.race.resume import Unfinished, as_kept, changes, load_unfinished, run_folder
 from sinkbench.runs.store import RunFolder, read_summary
 from sinkbench.secrets import conceal
 from sinkbench.settings import CHECKOUT
@@ -284,12 +283,3 @@ def test_a_changed_machine_and_a_missing_stack_file_are_refused_before_anything_
     folder.write_summary(found.model_copy(update={"environment": {**ENVIRONMENT, "stack": "external"}}))
     assert main(["resume", str(folder.path)]) == 2
     assert "was measured on stack external; name its file: --stack FILE.yaml" in capsys.readouterr().err
-
-
-def test_who_else_is_there_when_a_run_is_taken_up_hinders_nothing_and_is_added() -> None:
-    was: dict[str, JsonValue] = {**ENVIRONMENT, "also_there": ["a"]}
-    now: dict[str, JsonValue] = {**ENVIRONMENT, "also_there": ["a", "b"]}
-    assert changes(was, now) == changes(ENVIRONMENT, now) == []
-    assert with_others(was, now) == now
-    assert with_others(ENVIRONMENT, now) == now
-    assert with_others(ENVIRONMENT, ENVIRONMENT) == ENVIRONMENT

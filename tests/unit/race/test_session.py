@@ -11,10 +11,9 @@ from rich.console import Console
 from sinkbench.errors import Interrupted, PlanError, StackError
 from sinkbench.plan.plan import Plan
 from sinkbench.race import session
-from sinkbench.race.lock import only_race
+from sinkbench.race.lock import StarterNote, only_race
 from sinkbench.race.resume import load_unfinished
 from sinkbench.race.session import resume_run, run_plan
-from sinkbench.race.starter import StarterNote
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Usage
 from tests.support.fakecluster import FakeCluster
@@ -63,7 +62,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     monkeypatch.setattr(session, "commit", lambda folder: None)
     # A race on this checkout may go on meanwhile.
     monkeypatch.setattr(session, "only_race", lambda lock, checkout, *rest: only_race(lock, lock.parent, *rest))
-    asked = {"preflight": {}, "validate_configs": {}, "sweep": ["topic tides_x"], "check_alone": None, "also_there": []}
+    asked = {"preflight": {}, "validate_configs": {}, "sweep": ["topic tides_x"], "check_alone": None}
     for name, found in asked.items():
         monkeypatch.setattr(session, name, lambda *arguments, found=found: found)
     return fake
@@ -78,11 +77,7 @@ def run(stack: FakeStack, folder: Path) -> tuple[Any, str]:
         raise
 
 
-def test_a_stack_that_is_down_is_started_and_stopped(
-    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    there = "records going into the topic x: they share Kafka, the sinks and CPU"
-    monkeypatch.setattr(session, "also_there", lambda cluster: [there])
+def test_a_stack_that_is_down_is_started_and_stopped(cluster: FakeCluster, tmp_path: Path) -> None:
     stack = FakeStack(tmp_path)
     (folder, summary), output = run(stack, tmp_path)
     assert stack.calls == ["up", "down"]
@@ -90,8 +85,6 @@ def test_a_stack_that_is_down_is_started_and_stopped(
     assert summary.complete
     assert summary.environment["stack"] == "fake"
     assert folder.summary_path.exists()
-    assert f"also there: {there}" in output
-    assert summary.environment["also_there"] == [there]
     assert 0 < output.index(f"run {folder.run}; Ctrl-C keeps") < output.index("trial 1 of 2")
     assert "removed what an earlier run left behind: topic tides_x" in output
     assert output.rstrip().endswith("stopping the stack")
@@ -187,13 +180,3 @@ def test_an_interrupted_race_says_how_to_go_on_and_can_be_resumed(cluster: FakeC
     _, summary = resume_run(FakeStack(tmp_path), unfinished, Console(file=io.StringIO()))  # type: ignore[arg-type]
     assert summary.complete
     assert (len(summary.resumed), summary.cells[0].trials) == (1, 2)
-
-
-def test_a_converter_that_cannot_read_the_records_is_refused_before_the_stack_is_asked(tmp_path: Path) -> None:
-    rows = {"pipeline": "postgres/jdbc", "form": "row-schema", "target": "postgres/targets/row.sql"}
-    plan = Plan.model_validate({"name": "p", "pipelines": [rows]})
-    stack: Any = FakeStack(tmp_path)
-    with pytest.raises(PlanError, match="postgres/jdbc: form row-schema: StringConverter hands the value on as it is"):
-        run_plan(stack, plan, tmp_path / "results", Console(file=io.StringIO()))
-    assert stack.calls == []
-    assert not (tmp_path / "results").exists() or not list((tmp_path / "results").iterdir())

@@ -12,11 +12,10 @@ from supervisor.options import ServerOptions
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, PORTS, Settings, load_settings
 from sinkbench.stack.assembly import checks, endpoints_of, needs, shared_variables, specs
-from sinkbench.stack.home import Home
+from sinkbench.stack.home import Home, supervisor_config
 from sinkbench.stack.local import LocalStack
-from sinkbench.stack.nodes import check_memory, supervisor_config
 from sinkbench.stack.spec import Place
-from sinkbench.topology import SERVICES, Topology, load_topology, needed_bytes
+from sinkbench.topology import SERVICES, Topology, check_memory, load_topology, needed_bytes
 
 HEAD = (CHECKOUT / "local" / "supervisord.conf").read_text()
 Made = Callable[..., Settings]
@@ -155,6 +154,13 @@ def test_every_node_of_the_published_stack_is_reached(settings: Made) -> None:
     # A node that starts alone does not wait for those that are gone.
     alone = endpoints_of(Home(made).place({"elasticsearch-2", "kafka"})).sinks["elasticsearch"].nodes.values()
     assert [{each.options["nodes"] for each in nodes} for nodes in (elastic.nodes.values(), alone)] == [{"3"}, {"2"}]
+
+
+@pytest.mark.parametrize(("topology", "security"), [("small", "off"), ("published", "off"), ("published", "on")])
+def test_no_address_that_is_shown_has_a_password(settings: Made, topology: str, security: str) -> None:
+    found = endpoints_of(Home(settings(topology, security=security)).place())
+    assert "password=" in found.sinks["postgres"].address
+    assert "password" not in str(found.addresses()) + repr(found)
 
 
 def test_too_little_memory_is_refused_with_what_it_needs_and_what_there_is(settings: Made) -> None:

@@ -1,6 +1,6 @@
 """When a node of several is ready: it takes part in its cluster, or streams from its primary."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +9,50 @@ import pytest
 
 from loadgen.server import make_app
 from loadgen.service import LoadService
-from sinkbench.errors import ServiceError
+from sinkbench.errors import ServiceError, StackError
 from sinkbench.services.access import Access
 from sinkbench.sinks.elasticsearch import service as elasticsearch
 from sinkbench.sinks.postgres import service as postgres
-from sinkbench.stack import Endpoint, pipeline
+from sinkbench.stack import Endpoint, assembly, readiness
 from sinkbench.stack.assembly import checks
 from tests.support.endpoints import endpoints
 from tests.support.tlsserver import issue, served
+
+Told = list[str]
+
+
+def awaited(says: Told, seconds: float, ended: dict[str, str], **answers: list[str | None]) -> None:
+    """Waits for nodes that answer so, one after another; `b` is started once `a` is ready."""
+    left = {name: iter(each) for name, each in answers.items()}
+    waiting = {"b"}
+
+    def start(ready: Set[str]) -> Set[str]:
+        if "a" in ready and waiting:
+            says.append("b is started")
+            waiting.clear()
+        return waiting
+
+    readiness.await_ready(
+        list(answers),
+        lambda: {name: lambda each=each: next(each) for name, each in left.items()},  # type: ignore[misc]
+        lambda: ended,
+        lambda name: f"the log of {name}",
+        seconds,
+        says.append,
+        start,
+    )
+
+
+def test_nodes_are_waited_for_and_started_once_those_that_they_need_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "POLL_SECONDS", 0.0)
+    says: Told = []
+    awaited(says, 60, {"b": "not started"}, a=["no", None], b=[None])
+    assert says == ["a is ready", "b is started", "b is ready"]
+    with pytest.raises(StackError, match=r"^a died while starting \(exit 1\); the end of its log:\nthe log of a$"):
+        awaited(says, 60, {"a": "exit 1"}, a=["no"])
+    with pytest.raises(StackError, match=r"^a was not ready in 0 s: no\nthe log of a$"):
+        awaited(says, 0, {}, a=["no"], b=[None])
+
 
 Answering = Callable[[dict[str, Any]], None]
 
@@ -27,7 +63,7 @@ def health(monkeypatch: pytest.MonkeyPatch) -> Answering:
 
     def answer(found: dict[str, Any]) -> None:
         client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, json=found)))
-        monkeypatch.setattr(elasticsearch, "shared_client", lambda *_: client)
+        monkeypatch.setattr(readiness, "http_client", lambda *_: client)
 
     return answer
 
@@ -105,7 +141,7 @@ class Broker:
 def test_a_broker_is_ready_once_it_takes_part_in_its_cluster(
     monkeypatch: pytest.MonkeyPatch, there: frozenset[int], problem: str | None, found: list[str | None]
 ) -> None:
-    monkeypatch.setattr(pipeline, "Kafka", Broker)
+    monkeypatch.setattr(assembly, "Kafka", Broker)
     monkeypatch.setattr(Broker, "there", there)
     monkeypatch.setattr(Broker, "problem_", problem)
     monkeypatch.setattr(Broker, "asked", ())
@@ -133,5 +169,5 @@ def test_a_load_generator_is_ready_for_users_that_it_lets_in_and_another_server_
         found = checks(where, loadgens=True)["loadgen-1"]()
     assert found is None if problem is None else found is not None and found.startswith(problem)
     client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, text="hello")))
-    monkeypatch.setattr(pipeline, "shared_client", lambda *_: client)
+    monkeypatch.setattr(readiness, "http_client", lambda *_: client)
     assert checks(where, loadgens=True)["loadgen-1"]() == "it is no load generator of this version: hello"

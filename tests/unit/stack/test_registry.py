@@ -8,7 +8,7 @@ import pytest
 
 from sinkbench.cli.main import main
 from sinkbench.errors import EXIT_UNUSABLE, StackError
-from sinkbench.sinks import Sink, open_sink, sink_kind, sink_kinds, sinks_of, stamping_sinks
+from sinkbench.sinks import Sink, open_sink, sink_kind, sinks_of, stamping_sinks
 from sinkbench.stack import Endpoint, Endpoints, registry
 from sinkbench.stack.assembly import checks
 from sinkbench.stack.stackfile import load_stack_file
@@ -111,13 +111,10 @@ def test_a_sink_that_cannot_be_used_is_one_line_that_names_its_package(
     assert sink_kind("postgres").name == "postgres"
 
 
-def test_two_sinks_of_one_name_and_one_with_the_name_of_a_service_are_refused(bring: Bring) -> None:
+def test_a_sink_with_the_name_of_a_service_is_refused(bring: Bring) -> None:
     bring("first", tiny="tinysink:KIND", kafka="tinysink:TAKEN")
     with pytest.raises(StackError, match="the sink kafka: its service kafka has a name that is taken"):
         registry.sink_services()
-    bring("second", tiny="tinysink:KIND")
-    with pytest.raises(StackError, match=r"the sink tiny comes twice, from the package (first|second) and the package"):
-        sink_kinds()
 
 
 def test_a_sink_that_there_is_not_is_named_with_those_that_there_are(tmp_path: Path) -> None:

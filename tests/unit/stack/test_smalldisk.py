@@ -10,7 +10,7 @@ import pytest
 from sinkbench.errors import StackError
 from sinkbench.settings import load_settings
 from sinkbench.stack.local import LocalStack
-from sinkbench.stack.smalldisk import check_small_disk, small_disk, unmount_small_disk
+from sinkbench.stack.smalldisk import SmallDisks, unmount_small_disk
 
 PAGE = b"x" * 4096
 MEGABYTE = 2**20
@@ -19,13 +19,17 @@ MEGABYTE = 2**20
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """Where to mount one: a folder in a path with a space."""
-    try:
-        check_small_disk()
-    except StackError as missing:
-        pytest.skip(str(missing))
     place = tmp_path / "a disk"
     place.mkdir()
+    try:
+        disks(place).check()
+    except StackError as missing:
+        pytest.skip(str(missing))
     return place
+
+
+def disks(place: Path) -> SmallDisks:
+    return SmallDisks(place, getpass.getuser())
 
 
 def write(path: Path) -> int | None:
@@ -38,7 +42,7 @@ def write(path: Path) -> int | None:
 
 
 def test_it_is_full_and_free_again_and_keeps_what_it_holds(place: Path) -> None:
-    with small_disk(place, 8 * MEGABYTE, getpass.getuser()) as disk:
+    with disks(place).mounted(8 * MEGABYTE) as disk:
         assert write(disk.path / "kept") is None
         assert write(disk.path / "first") is None
         disk.fill()
@@ -55,31 +59,28 @@ def test_it_is_full_and_free_again_and_keeps_what_it_holds(place: Path) -> None:
 
 
 def test_one_that_a_killed_controller_has_left_is_used_again(place: Path) -> None:
-    left = small_disk(place, MEGABYTE, getpass.getuser())
+    left = disks(place).mounted(MEGABYTE)
     before = left.__enter__()
     (before.path / "large").write_bytes(PAGE * 200)
     before.fill()
     # One that is too small for what lies on it grows.
-    with small_disk(place, MEGABYTE // 2, getpass.getuser()) as disk:
+    with disks(place).mounted(MEGABYTE // 2) as disk:
         assert write(disk.path / "first") is None
     assert not place.is_mount()
     unmount_small_disk(place)
 
 
 def test_one_that_a_service_still_knows_of_stays(place: Path) -> None:
-    with small_disk(place, MEGABYTE, getpass.getuser()) as disk:
+    with disks(place).mounted(MEGABYTE) as disk:
         disk.used = True
     assert place.is_mount()
     unmount_small_disk(place)
     assert not place.is_mount()
     assert place.exists()
-    with pytest.raises(StackError, match=r"no small disk at .*: there is no account no-such-account"):
-        small_disk(place, MEGABYTE, "no-such-account").__enter__()
 
 
-def test_an_open_file_does_not_keep_it_mounted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sinkbench.stack.smalldisk.UNMOUNT_SECONDS", 0.2)
-    with (place.parent / "open").open("w"), small_disk(place, MEGABYTE, getpass.getuser()) as disk:
+def test_an_open_file_does_not_keep_it_mounted(place: Path) -> None:
+    with (place.parent / "open").open("w"), disks(place).mounted(MEGABYTE) as disk:
         file = (disk.path / "open").open("w")
     assert not place.is_mount()
     file.close()
@@ -89,7 +90,7 @@ def test_down_takes_it_away(place: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("SINKBENCH_HOME", str(place))
     disk = place / "small-disk"
     disk.mkdir()
-    left = small_disk(disk, MEGABYTE, getpass.getuser())
+    left = disks(disk).mounted(MEGABYTE)
     left.__enter__()
     assert disk.is_mount()
     LocalStack(load_settings()).down()
@@ -99,9 +100,9 @@ def test_down_takes_it_away(place: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_without_the_right_to_mount_it_is_refused(tmp_path: Path) -> None:
     status = tmp_path / "status"
     status.write_text("Name:\tpython\nCapEff:\t000001ffffffffff\n")
-    check_small_disk(status)
+    disks(tmp_path).check(status)
     # Root in a container has most rights.
     for rights in ("CapEff:\t00000000a80425fb\n", "CapEff:\t0000000000000000\n", ""):
         status.write_text(rights)
         with pytest.raises(StackError, match=r"run it as root$"):
-            check_small_disk(status)
+            disks(tmp_path).check(status)

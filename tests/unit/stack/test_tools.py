@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sinkbench.errors import StackError
-from sinkbench.stack.tools import find_go, find_java, find_postgres
+from sinkbench.stack.tools import find_java, find_postgres
 
 MODULES = "java.base jdk.incubator.vector"
 
@@ -57,27 +57,3 @@ def test_the_newest_postgresql_is_taken_unless_it_is_too_old(tmp_path: Path) -> 
         find_postgres(tmp_path)
     folders = {version: postgres(tmp_path, version) for version in ("9", "17", "15")}
     assert find_postgres(tmp_path) == folders["17"]
-
-
-def go(folder: Path, version: str) -> Path:
-    folder.mkdir(parents=True)
-    (folder / "go").write_text(f"#!/bin/sh\necho {version}\n")
-    (folder / "go").chmod(0o755)
-    return folder
-
-
-def test_go_on_path_goes_before_the_usual_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mine, usual = go(tmp_path / "mine", "go1.24.2"), go(tmp_path / "usual", "go1.26.8")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert find_go(usual) == usual / "go"
-    monkeypatch.setenv("PATH", str(mine))
-    assert find_go(usual) == mine / "go"
-
-
-@pytest.mark.parametrize(("version", "said"), [("go1.19.8", "found go1.19.8 at"), ("", "found one that does not run")])
-def test_too_old_a_go_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, said: str) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(StackError, match=f"Go 1.23 or newer builds toxiproxy.*{said}.*install the package golang-go"):
-        find_go(go(tmp_path / "bin", version))
-    with pytest.raises(StackError, match="found none; install the package golang-go"):
-        find_go(tmp_path / "nowhere")

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.bound import Bound, bound_of, cpu_bound
-from sinkbench.report.tables import bounds
+from sinkbench.report.parts import of_rich
 from sinkbench.results import CellSummary, Limit, Reason, RunSummary
-from sinkbench.tables.bounds import bound_lines, bound_rows
 from sinkbench.tables.cells import render
+from sinkbench.tables.stages import bound_table
 from tests.support.present import present
 from tests.support.trials import cell_summary, run_summary, with_limits
 
@@ -104,8 +104,7 @@ def test_a_container_has_the_cores_that_it_is_given() -> None:
 )
 def test_there_is_no_bound_where_cores_are_not_shared_or_a_figure_is_missing(unbounded: RunSummary) -> None:
     assert bound_of(unbounded.cells[0], unbounded) is None
-    assert bound_lines(unbounded) == []
-    assert bounds(unbounded) is None
+    assert bound_table(unbounded) is None
 
 
 @given(cores=st.integers(1, 128), limit=CPU, pipeline=CPU, limit_busy=st.floats(0.01, 1), busy=st.floats(0.01, 1))
@@ -130,20 +129,12 @@ def test_no_pipeline_that_the_cores_can_carry_exceeds_its_bound(
 
 def test_it_is_said_with_the_efficiency_in_the_terminal_and_in_the_report() -> None:
     summary = run(cell(total=25.0), cpu={"postgres": 12.0, "client": 7.0})
-    most = "connect takes most: 12 of 25 CPU s per million records"
-    line = (
-        f"postgres/jdbc: 64 % of its sink's limit; with the CPU time that it takes it can reach 80 % at most ({most})"
-    )
-    assert bound_lines(summary) == [line]
-    assert line in render(summary)
-    assert bound_rows(summary) == [(JDBC, "64 %", "80 %", "16 %", "20", "19", "25", "connect, 12")]
-    assert bound_rows(run(cell(total=25.0)))[0][5] == "-"
-    table = present(bounds(summary))
-    assert len(table.headers) == len(table.rows[0])
+    table = of_rich(present(bound_table(summary)), "")
+    assert table.rows == [(JDBC, "64 %", "80 %", "16 %", "20", "25", "connect, 12")]
     assert table.meanings["CPU bounds it to"] == "CPU bound"
+    assert "connect, 12" in render(summary)
 
 
 def test_a_pipeline_that_takes_less_than_the_limit_is_not_bounded_by_its_cpu_time() -> None:
     summary = run(cell(total=10.0))
-    assert bound_lines(summary) == ["postgres/jdbc: 64 % of its sink's limit; its CPU time would allow all of it"]
     assert found(summary).left == pytest.approx(0.36)

@@ -4,8 +4,6 @@ import pytest
 
 from sinkbench.results import CellSummary, Durability
 from sinkbench.tables.answers import answer_lines
-from sinkbench.tables.cells import render
-from sinkbench.tables.percell import durability_table
 from tests.support.trials import cell_summary, run_summary
 
 BULK, JDBC = "elasticsearch/camel-bulk", "postgres/jdbc"
@@ -22,14 +20,6 @@ def bulk(durability: Durability | None) -> CellSummary:
 
 def jdbc(durability: Durability | None, label: str = JDBC) -> CellSummary:
     return cell_summary(label, 84_000, 90_200, 95_000, durability=durability)
-
-
-def test_what_is_as_usual_has_a_table_in_the_report_only() -> None:
-    summary = run_summary(bulk(USUAL), jdbc(USUAL))
-    assert "stored on" not in render(summary)
-    assert durability_table(summary) is None
-    assert durability_table(summary, always=True) is not None
-    assert durability_table(run_summary(bulk(None), jdbc(None)), always=True) is None
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,10 @@
 """What became of pipelines under faults, as text and as a page."""
 
-from pathlib import Path
-
 import pytest
 
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
-from sinkbench.report.page import sections_of
-from sinkbench.report.tables import faults as fault_parts
 from sinkbench.results import Audit, Recovery, RunSummary, TrialRecord
-from sinkbench.runs.reader import StoredRun
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.cells import render
 from sinkbench.tables.faults import fault_line, fault_lines, matrix_texts
@@ -67,20 +62,6 @@ def test_what_nothing_has_broken_does_not_come_back(seconds: float, said: list[s
     assert matrix_texts(summary)[1] == [["none", "\n".join(said)]]
     assert ("uneven: without a fault" in render(summary)) is (seconds > 0)
     assert fault_line(summary) == "Nothing was broken."
-
-
-def test_each_cell_of_the_matrix_leads_to_the_charts_of_its_trials(tmp_path: Path) -> None:
-    summary, taken = run()
-    (tmp_path / "samples").mkdir()
-    kept = [each.model_copy(update={"samples": f"samples/{each.trial}.csv"}) for each in taken]
-    for each in kept:
-        rows = "\n".join(f"{at / 4},{at * 250},{at * 250}" for at in range(100))
-        (tmp_path / f"samples/{each.trial}.csv").write_text(f"seconds,stored,in_topic\n{rows}\n")
-    matrix, full, _ = fault_parts(summary)
-    sections = sections_of(StoredRun(summary, kept, {}, {}), tmp_path)
-    keys = [part.key for section in sections for part in section.parts if hasattr(part, "charts")]
-    assert sorted(matrix.links.values()) == sorted(keys)
-    assert len(keys) == len(CELLS) == len(full.rows)
 
 
 def printed(recovery: Recovery | None, audit: Audit | None) -> str:

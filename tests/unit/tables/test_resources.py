@@ -8,8 +8,8 @@ from sinkbench.metrics.format import megabytes, money
 from sinkbench.metrics.memory import RESOURCES
 from sinkbench.results import CellSummary, Cost, Memory, Prices, Spread
 from sinkbench.tables.cells import render
+from sinkbench.tables.lines import price_lines
 from sinkbench.tables.percell import cell_table
-from sinkbench.tables.prices import price_lines
 from tests.support.reasons import because
 from tests.support.trials import CLEAN, cell_summary, run_summary
 

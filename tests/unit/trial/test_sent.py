@@ -12,7 +12,7 @@ from loadgen.options import Load
 from loadgen.records import LARGEST_BATCH, RecordMaker
 from sinkbench.analysis.query import Answer, Query
 from sinkbench.errors import ServiceError
-from sinkbench.plan.queries import load_queries
+from sinkbench.plan.files import load_queries
 from sinkbench.settings import CHECKOUT
 from sinkbench.trial.queries import SentRecords, asked
 from tests.support.present import present

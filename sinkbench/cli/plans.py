@@ -1,0 +1,73 @@
+"""The command `plans`, and plans by name."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+from sinkbench.cli.options import commands, write
+from sinkbench.errors import PlanError
+from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import CapacityPlan, Plan, load_plan
+from sinkbench.race.estimate import USUAL_SEARCH_STEPS, StepsLeft, seconds_left
+from sinkbench.settings import CHECKOUT, load_settings
+from sinkbench.suggest import did_you_mean
+
+app = commands()
+PLANS = CHECKOUT / "plans"
+_NEEDS = {
+    r"SINKBENCH_TOPOLOGY=published": "topology published",
+    r"(\d+ GB) of free disk": r"\1 of disk",
+    r"PgBouncer 1\.21": "PgBouncer 1.21",
+    r"\bwith Go\b": "Go",
+}
+_QUESTION = re.compile(r".+?[.?!](?=\s|$)")
+
+
+@app.command()
+def plans() -> None:
+    """List the plans: question, duration, what they need.
+
+    `sinkbench race NAME` runs one; a path to a plan of your own works, too.
+    """
+    for path in sorted(PLANS.glob("*.yaml")):
+        comment = _comment(path)
+        needs = [
+            re.sub(pattern, text, found[0])
+            for pattern, text in _NEEDS.items()
+            if (found := re.search(pattern, comment))
+        ]
+        plan = read_plan(path.stem)
+        write(f"{path.stem}: {duration(plan, load_settings().workers)}{''.join(f', needs {each}' for each in needs)}\n")
+        question = found[0] if (found := _QUESTION.match(comment)) else comment
+        write("".join(f"    {line}\n" for line in textwrap.wrap(question, 90)))
+
+
+def read_plan(name: str | Path) -> Plan:
+    """The plan of that file, or of that name in plans/; PlanError, with all names, if there is none."""
+    path = Path(name)
+    if not path.exists() and path.suffix == "" and len(path.parts) == 1:
+        path = PLANS / f"{name}.yaml"
+        if not path.exists():
+            known = [each.stem for each in sorted(PLANS.glob("*.yaml"))]
+            hint = did_you_mean(str(name), known).partition(";")[2].strip()
+            raise PlanError(f"{name}: is no plan; {f'{hint} ' if 'mean' in hint else ''}plans: {', '.join(known)}")
+    return load_plan(path, CHECKOUT / "connectors")
+
+
+def duration(plan: Plan, workers: int) -> str:
+    """About how long a race takes on a stack that is up, as `about 9 min`."""
+    cells = expand(plan, workers)
+    places = len({cell.place for cell in cells})
+    steps = USUAL_SEARCH_STEPS + plan.trials if isinstance(plan, CapacityPlan) else plan.most_blocks
+    left = StepsLeft(places, 2 * plan.limits, steps * len(cells), warm_up_seconds=places * plan.drain.warm_up_seconds)
+    at_most = "at most" if plan.most_blocks > plan.trials else "about"
+    return f"{at_most} {max(1, round(seconds_left(plan, left, ()) / 60))} min"
+
+
+def _comment(path: Path) -> str:
+    """The comment that a plan begins with, in one line."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    first = next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    return " ".join(line.lstrip("# ") for line in lines[:first])

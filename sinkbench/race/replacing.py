@@ -1,0 +1,104 @@
+"""Which trials are taken again at the end of a run, when everything is warm. Pure."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sinkbench.analysis.intervals import FEWEST_BLOCKS
+from sinkbench.errors import ReasonCode
+from sinkbench.metrics.standing import at_least
+from sinkbench.plan.cells import Cell
+from sinkbench.plan.plan import Plan
+from sinkbench.plan.schedule import cells_left
+from sinkbench.results import Limit, TrialRecord
+
+# Per cell: what is not warm by then does not become warm in this run.
+MOST_REPLACEMENTS = 5
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """A further trial of a cell and the one that it replaces; without one it completes the pairs of its block."""
+
+    cell: Cell
+    replaced: TrialRecord | None = None
+
+
+def replacements(plan: Plan, cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> list[Replacement]:
+    """The next block of replacements, one per cell and those first that need it to be final; empty at the end.
+
+    The end is when nothing is to be replaced, or the next block would exceed `drain.warm_up_budget_seconds`. Blocks of
+    replacements have numbers of their own: their trials are paired with nothing that was measured at another time.
+    Where intervals of ratios need every pair, such a block has all cells.
+    """
+    if not plan.drains:
+        return []
+    found: list[Replacement] = []
+    needed: list[Replacement] = []
+    for cell in cells:
+        if sum(trial.cell == cell.key and trial.replaces is not None for trial in trials) >= MOST_REPLACEMENTS:
+            continue
+        taken = [trial for trial in trials if trial.cell == cell.key and not trial.pilot]
+        early = at_least([trial for trial in taken if not trial.reasons])
+        if (old := _worst(taken, None if early is None else early.code)) is not None:
+            is_final = early is None and any(not trial.reasons for trial in taken)
+            (found if is_final else needed).append(Replacement(cell, old))
+    wanted, left = [*needed, *found], plan.drain.warm_up_budget_seconds
+    left -= sum(trial.seconds for trial in trials if trial.block > plan.most_blocks)
+    if wanted and plan.trials >= FEWEST_BLOCKS:
+        number = 1 + max(trial.block for trial in trials)
+        rest = [Replacement(cell) for cell in cells if cell.key not in {each.cell.key for each in wanted}]
+        block = random.Random(f"{plan.seed or 0} {number}").sample([*wanted, *rest], len(cells))
+        return block if sum(_seconds(each.cell, trials) for each in block) <= left else []
+    affordable = []
+    for each in wanted:
+        left -= _seconds(each.cell, trials)
+        if left >= 0:
+            affordable.append(each)
+    return affordable
+
+
+def all_cells_left(
+    plan: Plan, cells: Sequence[Cell], trials: Sequence[TrialRecord], limits: Sequence[Limit] = ()
+) -> list[Cell]:
+    """The cells with trials or limits left, or if there are none, those with replacements left. Raises ValueError."""
+    return cells_left(plan, cells, trials, limits) or [each.cell for each in replacements(plan, cells, trials)]
+
+
+def why_replaced(trial: TrialRecord) -> str:
+    """As `was not warm`."""
+    if is_stalled(trial):
+        return "stood still"
+    return "was not warm" if trial.warm is False else "was still rising or not steady"
+
+
+def replacing(record: TrialRecord, replaced: TrialRecord) -> TrialRecord:
+    """The record of a trial that replaces another one; a standstill of that one is in its notes."""
+    why = [f"another trial was replaced: {text}" for text in replaced.invalid]
+    notes = [*record.notes, *why]
+    return record.model_copy(update={"replaces": replaced.trial, "notes": notes})
+
+
+def is_stalled(trial: TrialRecord) -> bool:
+    """Whether nothing is wrong with a trial but that it stood still for more than a tenth of its time."""
+    return bool(trial.reasons) and all(each.code == ReasonCode.STALLED for each in trial.reasons)
+
+
+def _worst(taken: Sequence[TrialRecord], early: ReasonCode | None) -> TrialRecord | None:
+    """The trial of a cell to replace first. A trial that lost records stays, whatever else it was."""
+    clean = [trial for trial in taken if trial.audit is not None and trial.audit.clean]
+    stalled = [trial for trial in clean if is_stalled(trial)]
+    clean = [trial for trial in clean if not trial.reasons]
+    cold = [trial for trial in clean if trial.warm is False]
+    if early == ReasonCode.NOT_STEADY:
+        cold += [trial for trial in clean if trial.steady is False]
+    if early == ReasonCode.RISING:
+        cold += clean[:1]
+    return next(iter([*stalled, *cold]), None)
+
+
+def _seconds(cell: Cell, trials: Sequence[TrialRecord]) -> float:
+    return statistics.median(trial.seconds for trial in trials if trial.cell == cell.key)

@@ -1,0 +1,99 @@
+"""The charts of a report's sections: CPU time and memory by service, and rates by the number of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from sinkbench.analysis.rates import usable_rate
+from sinkbench.analysis.scalability import Law
+from sinkbench.metrics.names import marked_name
+from sinkbench.report.parts import Chart, Figure
+from sinkbench.report.plots import LineSeries, bars, lines
+from sinkbench.results import CellSummary, RatePerSecond, RunSummary, Scaling
+from sinkbench.tables.percell import cpu_by_service
+
+_CURVE_POINTS = 60
+# A bar that is 20 times shorter than the longest is not legible.
+_FAR = 20
+
+
+def cpu(summary: RunSummary) -> Figure | None:
+    """CPU seconds per million records of each cell, stacked by service; None if not measured."""
+    rows = [(marked_name(cell, summary), cpu_by_service(cell)) for cell in summary.cells]
+    caption = "Seconds of one core for a million records, by service."
+    return _stacked("cpu", rows, "CPU s per million records", caption, "CPU seconds per million records")
+
+
+def memory(summary: RunSummary) -> Figure | None:
+    """The peak memory of each service, stacked; None if not measured."""
+    rows = []
+    for cell in summary.cells:
+        held = ((name, each.resident_bytes) for name, each in cell.peak_memory.items())
+        rows.append((marked_name(cell, summary), {name: count / 1e6 for name, count in held if count is not None}))
+    caption = "The most memory that each service of a cell's path held. Peaks are at different moments."
+    return _stacked("memory", rows, "MB", caption, "Peak memory")
+
+
+def _stacked(
+    key: str, rows: Sequence[tuple[str, Mapping[str, float]]], unit: str, caption: str, meaning: str
+) -> Figure | None:
+    shown = [(name, parts) for name, parts in rows if any(parts.values())]
+    if not shown:
+        return None
+    services = dict.fromkeys(name for _, parts in shown for name in parts)
+    order = sorted(services, key=lambda name: -sum(parts.get(name, 0.0) for _, parts in shown))
+    charts = []
+    for place, each in enumerate(by_scale(shown)):
+        told = ", ".join(f"{name} {sum(parts.values()):,.0f}" for name, parts in each)
+        charts.append(Chart(f"{caption} {told}", bars(f"{key}-{place}", each, unit, names=order)))
+    several = " Cells that took many times as much have a chart, and a scale, of their own." if len(charts) > 1 else ""
+    return Figure(f"{caption}{several}", charts, meaning)
+
+
+def by_scale(rows: Sequence[tuple[str, Mapping[str, float]]]) -> list[list[tuple[str, Mapping[str, float]]]]:
+    """The bars in groups with a common scale: none is more than 20 times as long as another."""
+    sums = [sum(parts.values()) for _, parts in rows]
+    groups: list[list[int]] = []
+    for place in sorted(range(len(rows)), key=sums.__getitem__):
+        if groups and sums[place] <= _FAR * max(sums[groups[-1][0]], 1e-9):
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    return [[rows[place] for place in sorted(group)] for group in groups]
+
+
+def against_tasks(summary: RunSummary) -> Figure | None:
+    """Rates over tasks with the fitted law; None if no pipeline has several numbers of tasks."""
+    several: dict[str, list[tuple[CellSummary, RatePerSecond]]] = {}
+    for cell in sorted(summary.cells, key=lambda cell: cell.tasks):
+        rate = usable_rate(cell)
+        if rate is not None and cell.rescale is None and cell.mode not in ("sustain", "faults"):
+            several.setdefault(cell.label, []).append((cell, rate))
+    several = {label: each for label, each in several.items() if len({cell.tasks for cell, _ in each}) > 1}
+    if not several:
+        return None
+    laws = {scaling.label: scaling for scaling in summary.scaling}
+    series = [_line(label, each, laws.get(label)) for label, each in several.items()]
+    tasks = sorted({float(cell.tasks) for each in several.values() for cell, _ in each})
+    most = [max((rate.median, cell.tasks) for cell, rate in each) for each in several.values()]
+    told = [f"{label} is fastest at {at} tasks, {rate:,.0f}" for label, (rate, at) in zip(several, most, strict=True)]
+    svg = lines("tasks", series, "tasks", "records/s", joined=False, x_ticks=tasks)
+    return Figure(
+        "Records stored a second by the number of tasks. A bar is the 95 % interval, or min-max of fewer than five "
+        "trials; a curve is the fitted law, where the data support it.",
+        [Chart(f"Records stored a second against tasks: {'; '.join(told)}", svg)],
+        "Scaling law",
+    )
+
+
+def _line(label: str, rates: Sequence[tuple[CellSummary, RatePerSecond]], scaling: Scaling | None) -> LineSeries:
+    ends = [rate if rate.interval is None else rate.interval for _, rate in rates]
+    tasks = [cell.tasks for cell, _ in rates]
+    curve: list[tuple[float, float]] = []
+    if scaling and scaling.supported and scaling.one_task and scaling.contention and scaling.coherency:
+        law = Law(scaling.one_task.estimate, scaling.contention.estimate, scaling.coherency.estimate)
+        curve = [(count, law.rate(count)) for count in np.linspace(tasks[0], tasks[-1], _CURVE_POINTS).tolist()]
+    medians = [rate.median for _, rate in rates]
+    return LineSeries(label, tasks, medians, [each.low for each in ends], [each.high for each in ends], curve)

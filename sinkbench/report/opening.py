@@ -1,0 +1,158 @@
+"""The first screen of a report: question and answer, the chart of rates, risks, and how to reproduce it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sinkbench.metrics.format import whole
+from sinkbench.metrics.metric import find
+from sinkbench.metrics.names import cell_name
+from sinkbench.report.parts import Chart, Figure, Lines, Opening, PageSection, Table, of_rich
+from sinkbench.report.plots import Mark, Point, points
+from sinkbench.results import RunSummary, TrialRecord
+from sinkbench.runs.reader import StoredRun
+from sinkbench.tables.answers import answer_lines
+from sinkbench.tables.cells import is_load
+from sinkbench.tables.lines import data_check
+from sinkbench.tables.percell import required_table
+from sinkbench.tables.screen import HEADS, jobs, load_in_words, record_bytes, result, risks, rows, seen_rate, title
+
+QUESTIONS = {
+    "drain": "Which pipeline stores a backlog fastest, and at what cost?",
+    "sustain": "Does each pipeline keep up with a constant load, and with which latency?",
+    "capacity": "Which rate does each pipeline sustain?",
+    "rescale": "What does it cost to change the tasks of a running connector?",
+    "faults": "What becomes of records and rates under faults?",
+}
+_VERSIONS = {
+    "kafka": "Kafka",
+    "elasticsearch-server": "Elasticsearch",
+    "postgres": "PostgreSQL",
+    "pgbouncer": "",
+    "camel-kafka-connector": "Camel sink",
+    "debezium": "Debezium JDBC sink",
+}
+
+
+def opening(kept: StoredRun, rate: float | None = None) -> Opening:
+    """The first screen of a run; `rate` is the required one, in records per second."""
+    summary = kept.summary
+    chart = rates(summary, kept.trials, rate)
+    tables, notes = result(summary, 1_000)
+    parts = [
+        Table(("pipeline", *map(_head, HEADS[1:])), _rows(summary), "Result", numbers=(1, 3, 4, 5))
+        if chart is not None and not is_load(summary)
+        else None,
+        *(of_rich(part, "Result") for part in tables if not isinstance(part, str)),
+    ]
+    shown = [part for part in parts if part is not None]
+    needed = None if rate is None else required_table(summary, rate)
+    return Opening(
+        question=QUESTIONS[str(kept.plan.get("mode") or "drain")],
+        lead=answer_lines(summary) or [_why_none(summary)],
+        figures=[
+            PageSection("rates", "Rates", [*([chart] if chart else []), *shown, *([Lines(notes)] if notes else [])]),
+            PageSection(
+                "required",
+                f"At {whole(rate)} records/s",
+                [] if needed is None else [of_rich(needed, "Headroom, cores and disk at the required rate")],
+            ),
+        ],
+        asides=[
+            PageSection("risks", "What could go wrong, and what was not tested", [Lines([*untested(kept)], True)]),
+            PageSection("again", "How to reproduce it", [Lines([*reproduced(kept)])]),
+        ],
+    )
+
+
+def about(kept: StoredRun) -> list[str]:
+    """Date, load, versions and machine, below the question."""
+    versions = kept.summary.environment.get("versions")
+    known = versions if isinstance(versions, Mapping) else {}
+    found = [
+        " ".join(filter(None, (name, str(known[key]).partition(" (")[0])))
+        for key, name in _VERSIONS.items()
+        if known.get(key)
+    ]
+    first, machine, _ = title(kept)
+    load = load_in_words(kept)
+    size = record_bytes(kept)
+    fastest = max((seen_rate(cell) or 0.0 for cell in kept.summary.cells), default=0.0)
+    megabytes = f"; up to {size * fastest / 1e6:.1f} MB/s" if size and fastest else ""
+    return [first, f"{load}{megabytes}", ", ".join(found), machine]
+
+
+def rates(summary: RunSummary, trials: list[TrialRecord], required: float | None = None) -> Figure | None:
+    """Every trial's rate, by job and cell, a colour a sink; None without rates."""
+    taken: dict[str, list[TrialRecord]] = {}
+    for trial in trials:
+        if not trial.pilot and not trial.reasons and trial.records_per_second is not None:
+            taken.setdefault(trial.cell, []).append(trial)
+    groups = []
+    for heading, cells in jobs(summary):
+        made = []
+        for cell in cells:
+            median = seen_rate(cell)
+            if median is not None:
+                text = f"{whole(median)}{' not final' if cell.at_least else '' if cell.passed else ' NOT PASSED'}"
+                final = [trial.warm is not False and cell.at_least is None for trial in taken.get(cell.cell, [])]
+                values = [trial.records_per_second or 0.0 for trial in taken.get(cell.cell, [])]
+                made.append(
+                    Point(cell_name(cell, summary), cell.sink, text, median, list(zip(values, final, strict=True)))
+                )
+        groups += [(heading, made)] if made else []
+    if not groups:
+        return None
+    mark = None if required is None else Mark(required, f"required: {whole(required)} records/s")
+    told = "; ".join(f"{row.name} {row.text}" for _, made in groups for row in made)
+    return Figure(
+        "Records stored a second. A line is a cell's median, a dot a trial; hollow: it was not warm or not steady.",
+        [Chart(f"Records stored a second by cell: {told}", points("rates", groups, "records/s", mark))],
+        "Records per second",
+    )
+
+
+def untested(kept: StoredRun) -> Iterator[str]:
+    """What may change the result, and what the run says nothing about."""
+    summary, found = kept.summary, kept.summary.environment
+    yield from risks(kept)
+    if not summary.complete:
+        yield f"The run is not finished; `sinkbench resume {summary.run}` takes the other trials."
+    if summary.records is None:
+        yield "Records of your own: these are generated NOAA readings. With yours: sinkbench race --records FILE."
+    if not is_load(summary):
+        yield "Latency: an emptied backlog shows the highest rate only. Under a constant load: sinkbench race sustain."
+    if str(kept.plan.get("mode")) != "faults":
+        yield "Failures of workers, sinks and the network: sinkbench race faults."
+    if found.get("stack") in ("local", "compose"):
+        yield "More machines: all services shared this one and its CPU, and no network was between them."
+    if find(found, "topology.kafka.replication") == 1:
+        yield "Replication: there was one copy of each record."
+
+
+def reproduced(kept: StoredRun) -> Iterator[str]:
+    summary = kept.summary
+    commit = summary.environment.get("commit")
+    if commit:
+        yield f"git checkout {commit}"
+    seed = "" if summary.plan.seed is None else f"; the order of trials follows from seed {summary.plan.seed}"
+    yield f"scripts/setup && .venv/bin/sinkbench race results/{summary.run}/plan.yaml"
+    yield f"The plan with every key is below{seed}."
+    if check := data_check(summary):
+        yield check
+
+
+def _why_none(summary: RunSummary) -> str:
+    if not any(cell.trials for cell in summary.cells):
+        return "No answer: no trial of this run has ended."
+    if summary.cells[0].mode == "sustain":
+        return f"{sum(cell.passed for cell in summary.cells)} of {len(summary.cells)} loads were kept up with."
+    return "No answer: the run has nothing to compare; the tables have what was measured."
+
+
+def _rows(summary: RunSummary) -> list[list[str]]:
+    return [row for _, each in rows(summary)[0] for row in each]
+
+
+def _head(head: str) -> str:
+    return head.replace("-\n", "").replace("\n", " ") or "range"
