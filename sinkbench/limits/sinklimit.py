@@ -132,4 +132,4 @@ def _look(cluster: Cluster) -> Sample:
     with suppress(ServiceError, OSError):
         found = cluster.stack.usage()
         used, signs = {**found.cpu_seconds, CONTROLLER: time.process_time()}, usage_signs(found)
-    return Sample(time.monotonic(), *[None] * 7, cpu_seconds=used, signs=signs)
+    return Sample(time.monotonic(), None, cpu_seconds=used, signs=signs)
