@@ -32,7 +32,6 @@ HEAPS = ("kafka", "connect", "elasticsearch")
 
 Port = Annotated[int, Field(ge=1024, le=65535)]
 HeapSize = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[mg]$"), Field(examples=["768m", "2g"])]
-MemorySize = HeapSize
 JavaOptions = Annotated[str, StringConstraints(pattern=r"^-\S+( -\S+)*$"), Field(examples=["-Xint", "-XX:+UseZGC"])]
 Cpus = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?$"), Field(examples=["0", "1.5"])]
 
@@ -95,13 +94,13 @@ class Settings(BaseSettings):
     )
 
     # For containers; processes of the local stack have no limits. A JVM needs more than its heap.
-    kafka_memory: MemorySize = Field(default="2g", description="memory of Kafka's container at most")
-    connect_memory: MemorySize = Field(default="1536m", description="memory of each worker's container at most")
-    elasticsearch_memory: MemorySize = Field(default="3g", description="memory of Elasticsearch's container at most")
-    postgres_memory: MemorySize = Field(default="3g", description="memory of PostgreSQL's container at most")
-    pgbouncer_memory: MemorySize = Field(default="256m", description="memory of PgBouncer's container at most")
-    loadgen_memory: MemorySize = Field(default="1g", description="memory of each load generator's container at most")
-    controller_memory: MemorySize = Field(default="1g", description="memory of the controller's container at most")
+    kafka_memory: HeapSize = Field(default="2g", description="memory of Kafka's container at most")
+    connect_memory: HeapSize = Field(default="1536m", description="memory of each worker's container at most")
+    elasticsearch_memory: HeapSize = Field(default="3g", description="memory of Elasticsearch's container at most")
+    postgres_memory: HeapSize = Field(default="3g", description="memory of PostgreSQL's container at most")
+    pgbouncer_memory: HeapSize = Field(default="256m", description="memory of PgBouncer's container at most")
+    loadgen_memory: HeapSize = Field(default="1g", description="memory of each load generator's container at most")
+    controller_memory: HeapSize = Field(default="1g", description="memory of the controller's container at most")
     kafka_cpus: Cpus = Field(default="0", description="cores of Kafka's container at most; 0: no limit")
     connect_cpus: Cpus = Field(default="0", description="cores of each worker's container at most; 0: no limit")
     elasticsearch_cpus: Cpus = Field(default="0", description="cores of Elasticsearch's container; 0: no limit")
@@ -190,20 +189,15 @@ def _account() -> str:
 
 
 def _settings_file(path: Path) -> dict[str, str | None]:
-    """The variables of a `.env` file, if it exists. Raises SettingsError if it is invalid or ambiguous."""
+    """The variables of a `.env` file, if it exists. Raises SettingsError if it is invalid."""
     try:
         text = read_text(path, SettingsError)
     except FileNotFoundError:
         return {}
-    lines: dict[str, int] = {}
     for found in parse_stream(io.StringIO(text)):
-        at = f"{path}:{found.original.line}"
         if found.error:
+            at = f"{path}:{found.original.line}"
             raise SettingsError(f"{at}: is not NAME=value; correct it, or begin it with # ")
-        if found.key in lines and found.key.startswith(PREFIX):
-            raise SettingsError(f"{at}: {found.key} stands there twice, in line {lines[found.key]} too; leave one out")
-        if found.key is not None:
-            lines[found.key] = found.original.line
     return dotenv_values(stream=io.StringIO(text))
 
 

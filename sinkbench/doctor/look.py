@@ -9,13 +9,12 @@ import psutil
 
 from sinkbench.doctor.connectors import Around, connectors_of, connectors_there
 from sinkbench.doctor.facts import Area, Connector, Facts, Machine
-from sinkbench.environment.cgroup import container
+from sinkbench.environment.machine import container
 from sinkbench.errors import PlanError, ServiceError, UserError
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.checks import check_settings, check_targets
 from sinkbench.plan.plan import Plan
-from sinkbench.race.preparation import LEAST_FREE_BYTES, preflight
-from sinkbench.race.validation import validate_configs
+from sinkbench.race.preparation import LEAST_FREE_BYTES, preflight, validate_configs
 from sinkbench.services.access import curl
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.failures import in_one_line
@@ -171,7 +170,7 @@ class Look:
             return Machine(free_bytes=free, least_free_bytes=LEAST_FREE_BYTES)
         _, allowance = container()
         available = psutil.virtual_memory().available
-        if allowance.memory_bytes is not None:
+        if allowance is not None and allowance.memory_bytes is not None:
             available = min(available, allowance.memory_bytes)
         return Machine(
             available_bytes=available,

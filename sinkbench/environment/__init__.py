@@ -9,14 +9,12 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from sinkbench.environment.cgroup import allowance, container
 from sinkbench.environment.disk import disk
-from sinkbench.environment.machine import commit, machine
+from sinkbench.environment.machine import allowance, commit, container, machine
 from sinkbench.environment.services import about_sinks, jvms, kafka_durability, versions
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.sinks.values import SinkSettings
 from sinkbench.stack import Stack
-from sinkbench.topology import Topology
 
 __all__ = ["SINK_KEYS", "commit", "describe", "machine", "with_sink"]
 
@@ -33,12 +31,12 @@ def describe(
     endpoints = stack.endpoints
     sinks = about_sinks(endpoints)
     kind, own = container()
-    facts = stack.facts()
+    facts, layout = stack.facts(), stack.layout
     return {
         "stack": stack.name,
         "unmeasured": list(facts.unmeasured),
         "workers": stack.workers,
-        "topology": _topology(stack.layout),
+        "topology": None if layout is None else {"name": layout.name, **layout.describe()},
         **machine(),
         "disk": {**disk(facts.data_path)},
         "container": {"kind": kind, **allowance(own)},
@@ -56,16 +54,7 @@ def with_sink(environment: Mapping[str, JsonValue], sink: str, settings: SinkSet
     """Adds a sink's settings as `durability.<sink>` and `sink_settings.<sink>`; None keeps the earlier value."""
     added = dict(environment)
     for key, found in zip(SINK_KEYS, (settings.durability, settings.tuning), strict=True):
-        before = _mapping(added.get(key))
-        known = _mapping(before.get(sink))
-        told = {name: known.get(name) if value is None else value for name, value in found.items()}
-        added[key] = {**before, sink: told}
+        before = {**each} if isinstance(each := added.get(key), dict) else {}
+        known = each if isinstance(each := before.get(sink), dict) else {}
+        added[key] = {**before, sink: {name: known.get(name) if v is None else v for name, v in found.items()}}
     return added
-
-
-def _topology(layout: Topology | None) -> JsonValue:
-    return None if layout is None else {"name": layout.name, **layout.describe()}
-
-
-def _mapping(value: JsonValue) -> dict[str, JsonValue]:
-    return value if isinstance(value, dict) else {}

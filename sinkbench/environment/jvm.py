@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
-from prometheus_client.parser import text_string_to_metric_families
 from pydantic import JsonValue
 
 _SIZE = re.compile(r"-(X(?:ms|mx|mn|ss))(\d+[kmgtKMGT]?)")
@@ -14,7 +13,7 @@ _SWITCH = re.compile(r"-XX:([+-])(\w+)")
 _NUMBER = re.compile(r"-XX:(\w+)=(\d+(?:\.\d+)?[kmgtKMGT]?)")
 _MODE = re.compile(r"-(Xint|Xcomp|Xmixed|Xbatch)")
 # Newer and older versions of the Prometheus JMX exporter differ in this name.
-_VERSIONS = ("jvm_runtime_info", "jvm_info")
+_VERSION = re.compile(r'^(?:jvm_runtime_info|jvm_info)\{(?:[^}]*,)?version="([^"]+)"', re.MULTILINE)
 
 
 def flags_of(words: Iterable[str]) -> dict[str, JsonValue]:
@@ -37,12 +36,8 @@ def java_of(words: Sequence[str]) -> str | None:
 
 def version_shown(metrics: str) -> str | None:
     """Returns the Java version in a worker's metrics (Prometheus text); None if they contain none."""
-    lines = [line for line in metrics.splitlines() if line.startswith(_VERSIONS)]
-    try:
-        families = list(text_string_to_metric_families("\n".join([*lines, ""])))
-    except ValueError:
-        return None
-    return next((sample.labels.get("version") for family in families for sample in family.samples), None)
+    found = _VERSION.search(metrics)
+    return None if found is None else found[1]
 
 
 def common(values: Iterable[JsonValue]) -> JsonValue:
@@ -51,7 +46,3 @@ def common(values: Iterable[JsonValue]) -> JsonValue:
     if not known:
         return None
     return known[0] if all(value == known[0] for value in known) else "different"
-
-
-def jvm(version: str | None, flags: JsonValue) -> dict[str, JsonValue]:
-    return {"version": version, "flags": flags}

@@ -14,7 +14,7 @@ import confluent_kafka
 import httpx
 from pydantic import JsonValue
 
-from sinkbench.environment.jvm import common, flags_of, java_of, jvm, version_shown
+from sinkbench.environment.jvm import common, flags_of, java_of, version_shown
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.access import Access
@@ -45,7 +45,10 @@ def versions(endpoints: Endpoints, checkout: Path, sinks: Mapping[str, About]) -
 
     found: dict[str, JsonValue] = {"sinkbench": version("sinkbench"), "python": platform.python_version()}
     clients = ["confluent-kafka", *(client for kind in sink_kinds() for client in kind.clients)]
-    found.update({client: _version_of(client) for client in clients})
+    found |= dict.fromkeys(clients)
+    for client in clients:
+        with suppress(PackageNotFoundError):
+            found[client] = version(client)
     found["librdkafka"] = confluent_kafka.libversion()[0]
     # Brokers do not report it: external ones show a range of releases; sinkbench's own have the one from Maven.
     found.update({"kafka": _told("kafka", release, endpoints)} if endpoints.shared else _shipped(checkout))
@@ -61,18 +64,18 @@ def jvms(
 ) -> dict[str, JsonValue]:
     """Returns version and flags of each JVM; None if not visible. `commands` has the visible command lines."""
     workers = {name: words for name, words in commands.items() if name.startswith("connect-") and java_of(words)}
-    shown = common(version_shown(text) for text in _metrics(endpoints))
-    connect = str(shown) if shown else None
+    connect = common(version_shown(text) for text in _metrics(endpoints))
     broker = commands.get("kafka", ())
     # A broker does not report its Java version. If it runs the workers' Java, the version is theirs.
     same = java_of(broker) is not None and {java_of(broker)} == {java_of(words) for words in workers.values()}
     found: dict[str, JsonValue] = {
-        "kafka": jvm(connect if same else None, flags_of(broker) if java_of(broker) else None),
-        "connect": jvm(connect, common(flags_of(words) for words in workers.values())),
+        "kafka": {"version": connect if same else None, "flags": flags_of(broker) if java_of(broker) else None},
+        "connect": {"version": connect, "flags": common(flags_of(words) for words in workers.values())},
     }
     for name, about in sinks.items():
         if sink_service(name).in_java:
-            found[name] = jvm(about.java, None if about.java_arguments is None else flags_of(about.java_arguments))
+            words = about.java_arguments
+            found[name] = {"version": about.java, "flags": None if words is None else flags_of(words)}
     return found
 
 
@@ -100,13 +103,6 @@ def _told(name: str, ask: Callable[[], Told], endpoints: Endpoints) -> Told | No
         if endpoints.shared:
             return None
         raise StackError(f"{name} did not tell its version: {in_one_line(error)}") from None
-
-
-def _version_of(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _connect_version(endpoints: Endpoints) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR
+from sinkbench.analysis.lag import BOUNDED
 from sinkbench.results import SearchStep
 
 INVALID = "invalid"
@@ -37,8 +37,6 @@ class CapacitySearch:
 
         Bisection ends at the relative distance `precision`; `confirmations` trials must sustain the result.
         """
-        if not (start > 0 and most > 0 and precision > 0 and confirmations > 0):
-            raise ValueError(f"all must be above 0, found {start}, {most}, {precision}, {confirmations}")
         self._most = most
         self._precision = precision
         self._confirmations = confirmations
@@ -71,8 +69,6 @@ class CapacitySearch:
 
     def take(self, outcome: str, growth_per_second: float | None = None, problem: str | None = None) -> None:
         """Takes the verdict on the last offer's lag, or `INVALID` with the reason as `problem`."""
-        if outcome not in (BOUNDED, GROWING, UNCLEAR, INVALID):
-            raise ValueError(f"no such outcome: {outcome}")
         confirms = self._candidate is not None
         offered = round(self._rate, 1)
         step = SearchStep(

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sinkbench.plan.cells import Cell
-from sinkbench.plan.plan import CapacityPlan, Plan
-from sinkbench.topology import Topology, needed_bytes
+from sinkbench.plan.plan import Plan
 
 USUAL_SEARCH_STEPS = 6
 # Reset, load, start, stop and audit, in addition to the drain.
@@ -18,10 +16,6 @@ BLOCK_LIMIT_SECONDS = 5.0
 """Includes the start of its clients and the removal of their rows."""
 # A pilot takes at least two of its lengths.
 PILOT_LENGTHS = 3
-
-
-# Start and stop of a stack.
-STACK_SECONDS = 40.0
 
 
 @dataclass(frozen=True)
@@ -50,32 +44,3 @@ def seconds_left(plan: Plan, left: StepsLeft, taken: Sequence[float]) -> float:
     pilots = max(left.pilots * pilot, left.warm_up_seconds)
     limits = left.limits * LIMIT_SECONDS + left.in_blocks * BLOCK_LIMIT_SECONDS
     return pilots + limits + left.trials * trial_seconds(plan, taken)
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """What a run will take. `most_seconds` includes all blocks of `until`, and trials that replace cold ones."""
-
-    cells: int
-    trials: int
-    seconds: float
-    most_seconds: float
-    memory_bytes: int | None
-
-
-def forecast(plan: Plan, cells: Sequence[Cell], topology: Topology | None) -> Forecast:
-    """What a run of `plan` will take on a stack that is down; `topology` is None for external clusters."""
-    pilots = len({cell.place for cell in cells})
-    each = USUAL_SEARCH_STEPS + plan.trials if isinstance(plan, CapacityPlan) else plan.trials
-    # Kafka, Connect, and mostly two ways to write to a sink.
-    ways = 2 * len({cell.sink for cell in cells}) if plan.limits else 0
-
-    def seconds(trials: int) -> float:
-        in_blocks = ways * trials if plan.drains and trials > 1 else 0
-        left = StepsLeft(pilots, ways + 2 if plan.limits else 0, trials * len(cells), in_blocks)
-        return STACK_SECONDS + seconds_left(plan, left, ())
-
-    warm_up = pilots * plan.drain.warm_up_seconds
-    most = seconds(max(each, plan.most_blocks)) + warm_up + (plan.drain.warm_up_budget_seconds if plan.drains else 0)
-    memory = None if topology is None else needed_bytes(topology)
-    return Forecast(len(cells), each * len(cells), seconds(each), most, memory)

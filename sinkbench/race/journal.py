@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
@@ -24,7 +23,7 @@ from sinkbench.summary.run import summary_of
 
 @dataclass(frozen=True)
 class Earlier:
-    """The results of a resumed run; `resumed` has the time of each earlier resumption."""
+    """The results of a resumed run; `resumed` has the time of each resumption."""
 
     trials: Sequence[TrialRecord]
     limits: Sequence[Limit] = ()
@@ -52,12 +51,7 @@ class Journal:
         self.token = _new_token(had.trials)
         self._environment = environment
         self._resumed = list(had.resumed)
-        if earlier is not None:
-            self._resumed.append(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
-
-    @property
-    def resumed(self) -> bool:
-        return bool(self._resumed)
+        self.resumed = earlier is not None
 
     def write(self, *, complete: bool) -> RunSummary:
         summary = summary_of(

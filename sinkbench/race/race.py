@@ -13,7 +13,6 @@ from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import CapacityPlan
 from sinkbench.plan.schedule import (
     BlockLeft,
-    LimitOf,
     block_of,
     blocks_left,
     feed,
@@ -63,8 +62,7 @@ class Race:
         self._warm_up_left = self._pilots_left * plan.drain.warm_up_seconds
         self._limits = Limits(cluster, journal, ui)
         self._searches = searches_of(plan, cells, trials, limits)
-        self._blocks_left: list[BlockLeft] = []
-        self._find_blocks()
+        self._replacements_left: int | None = None
         self._deadline = None if seconds is None else time.monotonic() + seconds
 
     def run(self) -> RunSummary:
@@ -72,29 +70,26 @@ class Race:
 
         The folder has a summary at any time. A trial's objects are removed however the run ends.
         """
-        note_run(self._cluster.stack, self._journal.token)
-        self._announce()
+        journal = self._journal
+        note_run(self._cluster.stack, journal.token)
+        trials = None if isinstance(self._plan, CapacityPlan) else self._plan.most_blocks
+        name = journal.folder.run
+        self._ui.begin(name, [cell.key for cell in journal.cells], trials, journal.trials)
+        kept = f"going on with {name}: {len(journal.trials)} trials are kept"
+        self._ui.say(kept if journal.resumed else f"run {name}; Ctrl-C keeps the trials that are finished")
         try:
-            self._journal.write(complete=False)
+            journal.write(complete=False)
             self._take_pilots(self._cells_left)
-            self._measure_limits()
+            self._limits.search(lambda name: self._begin(name, "limit"), self._recover)
             if isinstance(self._plan, CapacityPlan):
                 self._take_searches(self._plan)
             else:
                 self._take_blocks()
                 self._replace_trials()
         except BaseException:
-            self._journal.write(complete=False)
+            journal.write(complete=False)
             raise
-        return self._journal.write(complete=True)
-
-    def _announce(self) -> None:
-        journal = self._journal
-        trials = None if isinstance(self._plan, CapacityPlan) else self._plan.most_blocks
-        self._ui.begin(journal.folder.run, [cell.key for cell in journal.cells], trials, journal.trials)
-        name = journal.folder.run
-        kept = f"going on with {name}: {len(journal.trials)} trials are kept"
-        self._ui.say(kept if journal.resumed else f"run {name}; Ctrl-C keeps the trials that are finished")
+        return journal.write(complete=True)
 
     def _take_pilots(self, cells: Sequence[Cell]) -> None:
         places = list({cell.place: cell for cell in cells}.values())
@@ -107,49 +102,38 @@ class Race:
         Pilots(self._cluster, self._journal, self._ui).take(places, self._sizes, begin)
         self._pilots_left, self._warm_up_left = 0, 0.0
 
-    def _measure_limits(self) -> None:
-        def begin(name: str) -> None:
-            self._find_blocks()
-            self._begin(name, "limit")
-
-        self._limits.search(begin, self._recover)
-        self._find_blocks()
-
-    def _find_blocks(self) -> None:
-        """Finds the remaining blocks, with each limit whose method is settled."""
+    def _blocks_left(self) -> list[BlockLeft]:
         journal = self._journal
-        if not isinstance(self._plan, CapacityPlan):
-            self._blocks_left = blocks_left(self._plan, journal.cells, journal.trials, journal.limits)
+        if isinstance(self._plan, CapacityPlan):
+            return []
+        return blocks_left(self._plan, journal.cells, journal.trials, journal.limits)
 
     def _take_blocks(self) -> None:
         at_most = "" if self._plan.most_blocks == self._plan.trials and self._deadline is None else "at most "
         most = f"{at_most}{self._plan.most_blocks}"
-        while self._blocks_left and not self._is_over(block := self._blocks_left[0]):
-            while block.steps:
-                step = block.steps[0]
-                if isinstance(step, Cell):
-                    self._warm_up_again(step)
-                    self._take_cell(step, block.number, f"{step.key}, trial {block.number} of {most}")
-                else:
-                    self._take_limit(step, block.number, f"{self._limits.name(step)}, block {block.number} of {most}")
-                block.steps.pop(0)
-            self._blocks_left.pop(0)
+        while (blocks := self._blocks_left()) and not self._is_over(blocks[0]):
+            number, step = blocks[0].number, blocks[0].steps[0]
+            if isinstance(step, Cell):
+                self._warm_up_again(step)
+                self._take_cell(step, number, f"{step.key}, trial {number} of {most}")
+                continue
+            self._warm_up_again(next(cell for cell in self._journal.cells if cell.sink == step.sink))
+            self._begin(f"{self._limits.name(step)}, block {number} of {most}", "limit")
+            self._limits.measure(step, number, self._recover)
 
     def _replace_trials(self) -> None:
         """Takes trials that were not warm, or stood still, again."""
         journal = self._journal
         while block := replacements(self._plan, journal.cells, journal.trials):
+            self._replacements_left = len(block)
             if self._is_late(len(block)):
                 return
             number = 1 + max(self._plan.most_blocks, *(trial.block for trial in journal.trials))
-            self._blocks_left = [BlockLeft(number, [each.cell for each in block], begun=True)]
-            for each in block:
-                old = each.replaced
+            for cell, old in block:
                 why = "" if old is None else f" in place of one that {why_replaced(old)}"
-                self._warm_up_again(each.cell)
-                self._take_cell(each.cell, number, f"{each.cell.key}, another trial{why}", old)
-                self._blocks_left[0].steps.pop(0)
-            self._blocks_left = []
+                self._warm_up_again(cell)
+                self._take_cell(cell, number, f"{cell.key}, another trial{why}", old)
+                self._replacements_left -= 1
 
     def _is_late(self, trials: int, limits: int = 0) -> bool:
         """Whether so many more steps would end after the deadline, if there is one."""
@@ -159,13 +143,8 @@ class Race:
     def _is_over(self, block: BlockLeft) -> bool:
         """Whether to skip this block. Only whole blocks are taken, so that ratios have both of their trials."""
         if self._deadline is not None and block.number > 1:
-            return self._is_late(len(self._journal.cells), len(block.limits))
+            return not block.begun and self._is_late(len(self._journal.cells), len(block.limits))
         return is_over(self._plan, self._journal.cells, self._journal.trials, block)
-
-    def _take_limit(self, of: LimitOf, block: int, name: str) -> None:
-        self._warm_up_again(next(cell for cell in self._journal.cells if cell.sink == of.sink))
-        self._begin(name, "limit")
-        self._limits.measure(of, block, self._recover)
 
     def _take_cell(self, cell: Cell, block: int, name: str, replaced: TrialRecord | None = None) -> None:
         if cell.fault is not None or cell.offered is not None:
@@ -255,9 +234,13 @@ class Race:
             self._recover()
 
     def _begin(self, name: str, kind: Literal["pilot", "limit", "trial"], cells: Sequence[Cell] = ()) -> None:
-        in_blocks = self._limits.in_blocks_left(self._blocks_left)
+        blocks = self._blocks_left() if self._replacements_left is None else []
         left = StepsLeft(
-            self._pilots_left, self._limits.searches_left, self._trials_left(), in_blocks, self._warm_up_left
+            self._pilots_left,
+            self._limits.searches_left,
+            self._trials_left(blocks),
+            self._limits.in_blocks_left(blocks),
+            self._warm_up_left,
         )
         seconds = seconds_left(self._plan, left, self._journal.seconds)
         if self._deadline is not None:
@@ -266,10 +249,10 @@ class Race:
         self._step += 1
         self._ui.step(RunStep(self._step, total, name, kind, tuple(cell.key for cell in cells), seconds))
 
-    def _trials_left(self) -> int:
+    def _trials_left(self, blocks: Sequence[BlockLeft]) -> int:
         """Number of trials left; an estimate for a search."""
         if not isinstance(self._plan, CapacityPlan):
-            return sum(len(block.cells) for block in self._blocks_left)
+            return self._replacements_left or sum(len(block.cells) for block in blocks)
         usual = USUAL_SEARCH_STEPS + self._plan.trials
         begun = sum(max(usual - len(each.path), 1) for each in self._searches.values() if each.next() is not None)
         return begun + usual * sum(cell.key not in self._searches for cell in self._cells_left)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.errors import ReasonCode
@@ -19,8 +19,7 @@ from sinkbench.results import Limit, TrialRecord
 MOST_REPLACEMENTS = 5
 
 
-@dataclass(frozen=True)
-class Replacement:
+class Replacement(NamedTuple):
     """A further trial of a cell and the one that it replaces; without one it completes the pairs of its block."""
 
     cell: Cell

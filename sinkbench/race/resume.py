@@ -13,6 +13,7 @@ from sinkbench.environment import SINK_KEYS
 from sinkbench.errors import ResultsError
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan, load_plan
+from sinkbench.race.journal import Earlier, Journal
 from sinkbench.race.replacing import all_cells_left
 from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.runs.differences import ABSENT, Difference, connector_differences, environment_differences
@@ -64,18 +65,8 @@ class Unfinished:
 
     def finish(self) -> RunSummary:
         """Writes the final summary of a run that has all trials."""
-        summary = summary_of(
-            self.folder.run,
-            self.plan,
-            self.cells,
-            self.trials,
-            complete=True,
-            environment=self.summary.environment,
-            limits=self.summary.limits,
-            resumed=self.summary.resumed,
-        )
-        self.folder.write_summary(summary)
-        return summary
+        earlier = Earlier(self.trials, self.summary.limits, self.summary.resumed)
+        return Journal(self.folder, self.plan, self.cells, self.summary.environment, earlier).write(complete=True)
 
 
 def run_folder(path: Path) -> RunFolder:
@@ -101,8 +92,6 @@ def load_unfinished(path: Path, connectors: Path) -> Unfinished | None:
     if is_selftest(plan):
         raise ResultsError(f"{folder.path}: is a selftest, which ends with its time; run `sinkbench selftest` again")
     cells = expand(plan, summary.cells[0].workers) if summary.cells else []
-    if not cells:
-        raise ResultsError(f"{folder.summary_path}: lists no cells; race again")
     trials = read_trials(folder.trials_path)
     unfinished = Unfinished(folder, plan, cells, summary, trials, load_connectors(folder.path / "connectors"))
     try:

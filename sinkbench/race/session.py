@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -28,10 +29,9 @@ from sinkbench.race.faults import check_faults, prepare_faults, try_faults
 from sinkbench.race.journal import Earlier, Journal
 from sinkbench.race.leftovers import check_alone, sweep
 from sinkbench.race.lock import StarterNote, held_folder, only_race
-from sinkbench.race.preparation import check_disk, create_named_targets, preflight
+from sinkbench.race.preparation import check_disk, create_named_targets, preflight, validate_configs
 from sinkbench.race.race import Race
 from sinkbench.race.resume import Unfinished
-from sinkbench.race.validation import validate_configs
 from sinkbench.results import FILES, RECORDS, RunSummary
 from sinkbench.runs.store import RunFolder, check_writable, read_trials
 from sinkbench.secrets import redacted
@@ -101,7 +101,8 @@ def resume_run(
         run.check(now, connectors)
         if read_trials(run.folder.trials_path) != run.trials:
             raise ResultsError(f"{run.folder.path}: has got further trials meanwhile; resume it again")
-        earlier = Earlier(run.trials, run.summary.limits, run.summary.resumed)
+        again = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        earlier = Earlier(run.trials, run.summary.limits, [*run.summary.resumed, again])
         journal = Journal(run.folder, run.plan, run.cells, run.summary.environment, earlier)
         return run.folder, session.race(journal)
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
+from typing import NamedTuple
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
@@ -16,56 +17,56 @@ from sinkbench.services.access import Access
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.services.http import http_client
 
-SCRAPE_SECONDS = 2.0
 # A worker that does not answer must not delay the probes repeatedly.
-PAUSE_SECONDS = 10.0
-ANSWER_SECONDS = 2.0
+SCRAPE_SECONDS, ANSWER_SECONDS, PAUSE_SECONDS = 2.0, 2.0, 10.0
 # The time until the last put returns and is counted.
 SETTLE_SECONDS = 3.0
-METRICS = {
-    "kafka_connect_sink_task_metrics_": (
-        "put_batch_avg_time_ms",
-        "put_batch_max_time_ms",
-        "sink_record_read",
-        "sink_record_send",
-        "sink_record_active_count",
-        "partition_count",
-    ),
-    "kafka_connect_connector_task_metrics_": ("running_ratio", "batch_size_avg", "offset_commit_avg_time_ms"),
-    "kafka_consumer_consumer_metrics_": ("poll_idle_ratio_avg", "time_between_poll_avg", "incoming_byte"),
-    "kafka_consumer_consumer_fetch_manager_metrics_": ("records_lag_max", "fetch_latency_avg"),
-}
-PREFIXES = tuple(METRICS)
-CONSUMER = re.compile(r"connector-consumer-(.+)-(\d+)")
-PROCESS = (
-    "process_cpu_seconds",
-    "jvm_compilation_time_seconds",
-    "jvm_gc_collection_seconds_sum",
-    "jvm_memory_used_bytes",
+SINK, TASK, CONSUMER, FETCH = (
+    f"kafka_{name}_metrics_"
+    for name in ("connect_sink_task", "connect_connector_task", "consumer_consumer", "consumer_consumer_fetch_manager")
 )
-WANTED = (*PREFIXES, *PROCESS)
+PREFIXES = (SINK, TASK, FETCH, CONSUMER)
+CLIENT = re.compile(r"connector-consumer-(.+)-(\d+)")
+# Signs of a process, and their sources.
+PROCESS = {
+    "connect_heap_bytes": "jvm_memory_used_bytes",
+    "connect_gc_seconds_total": "jvm_gc_collection_seconds_sum",
+    "connect_cpu_seconds_total": "process_cpu_seconds",
+    "connect_compilation_seconds_total": "jvm_compilation_time_seconds",
+}
+WANTED = (*PREFIXES, *PROCESS.values())
+
+
+class Sign(NamedTuple):
+    """A figure over all tasks, or over the busy ones, which have had records."""
+
+    prefix: str
+    source: str
+    how: Callable[[list[float]], float]
+    busy: bool = False
+
+
+SIGNS = {
+    "tasks_read_total": Sign(SINK, "sink_record_read", sum),
+    "tasks_active_records": Sign(SINK, "sink_record_active_count", sum),
+    "tasks_fetched_bytes_total": Sign(CONSUMER, "incoming_byte", sum),
+    "tasks_running_share": Sign(TASK, "running_ratio", fmean),
+    "tasks_poll_share": Sign(CONSUMER, "poll_idle_ratio_avg", fmean, busy=True),
+    "tasks_put_ms": Sign(SINK, "put_batch_avg_time_ms", fmean, busy=True),
+    "tasks_put_max_ms": Sign(SINK, "put_batch_max_time_ms", max, busy=True),
+    "tasks_records_per_put": Sign(TASK, "batch_size_avg", fmean, busy=True),
+    "tasks_fetch_ms": Sign(FETCH, "fetch_latency_avg", fmean, busy=True),
+    "tasks_commit_ms": Sign(TASK, "offset_commit_avg_time_ms", fmean, busy=True),
+    "tasks_lag_max_records": Sign(FETCH, "records_lag_max", max, busy=True),
+}
+OTHERS = [SINK + "sink_record_send", SINK + "partition_count", CONSUMER + "time_between_poll_avg"]
 # Exporters based on Prometheus' own libraries return only these; the other metrics of the JVM, such as its search for
 # deadlocks, would more than double the cost. Older ones add "_total" to names of counts.
 ASKED = [
     name + ending
-    for name in (*(prefix + each for prefix, names in METRICS.items() for each in names), *PROCESS)
+    for name in (*(each.prefix + each.source for each in SIGNS.values()), *OTHERS, *PROCESS.values())
     for ending in ("", "_total")
 ]
-# Signs by their sources: one value per task, or per busy task, which has had records.
-SUMS = {
-    "tasks_read_total": "sink_record_read",
-    "tasks_active_records": "sink_record_active_count",
-    "tasks_fetched_bytes_total": "incoming_byte",
-}
-MEANS = {"tasks_running_share": "running_ratio"}
-MEANS_OF_BUSY = {
-    "tasks_poll_share": "poll_idle_ratio_avg",
-    "tasks_put_ms": "put_batch_avg_time_ms",
-    "tasks_records_per_put": "batch_size_avg",
-    "tasks_fetch_ms": "fetch_latency_avg",
-    "tasks_commit_ms": "offset_commit_avg_time_ms",
-}
-LARGEST_OF_BUSY = {"tasks_put_max_ms": "put_batch_max_time_ms", "tasks_lag_max_records": "records_lag_max"}
 
 Task = Mapping[str, float]
 """A task's metrics by JMX's names, with "_" for "-" and without "-total"; absent without a value."""
@@ -95,7 +96,7 @@ def parse(text: str) -> WorkerMetrics:
             prefix = next((each for each in PREFIXES if sample.name.startswith(each)), None)
             if prefix is None:
                 name = sample.name.removesuffix("_total")
-                if name in PROCESS and sample.labels.get("area", "heap") == "heap":
+                if name in PROCESS.values() and sample.labels.get("area", "heap") == "heap":
                     process[name] = process.get(name, 0.0) + sample.value
             elif (task := _task(sample.labels)) is not None:
                 # Newer exporters remove the ending of counts.
@@ -106,50 +107,35 @@ def parse(text: str) -> WorkerMetrics:
 def _task(labels: Mapping[str, str]) -> tuple[str, int] | None:
     if "connector" in labels and labels.get("task", "").isdigit():
         return labels["connector"], int(labels["task"])
-    named = CONSUMER.fullmatch(labels.get("client_id", labels.get("clientid", "")))
+    named = CLIENT.fullmatch(labels.get("client_id", labels.get("clientid", "")))
     return None if named is None else (named[1], int(named[2]))
 
 
 def signs(workers: Iterable[WorkerMetrics], connector: str) -> dict[str, float]:
     """Aggregates the workers' metrics of a connector's tasks; unknown ones are absent.
 
-    Returns:
-        tasks_put_share: mean share of time in `put` over the tasks with records: average time of a put divided by
-            average time between two polls, since a task alternates between poll and put.
-        tasks_poll_share: likewise the share of waiting for records in `poll`.
-        tasks_put_ms, tasks_put_max_ms: time of a put, the mean over all tasks and the maximum.
-        tasks_read_total, tasks_put_total: records read from the topic, and passed to `put`, so far.
-        tasks_active_records: records read and not committed yet.
-        tasks_fetched_bytes_total: bytes received from Kafka so far, before decompression.
-        tasks_busiest_share: share of the task with most records read; a put of 500 records can take seconds, and they
-            count as put only afterwards.
-        tasks_fetch_ms, tasks_commit_ms: mean times of a fetch and of a commit of offsets.
-        connect_*: of all workers. connect_compilation_seconds_total is elapsed time, which includes waiting for a core.
+    Besides `SIGNS` and `PROCESS`: tasks_put_share is the mean share of time in `put` over the busy tasks: average time
+    of a put divided by average time between two polls, since a task alternates between poll and put.
+    tasks_busiest_share is the share of the task with most records read; a put of 500 records can take seconds, and
+    they count as put only afterwards. connect_compilation_seconds_total includes waiting for a core.
     """
     workers = list(workers)
     tasks = [task for worker in workers for (name, _), task in worker.tasks.items() if name == connector]
     found: dict[str, float] = {}
-    for sign, name in (
-        ("connect_heap_bytes", "jvm_memory_used_bytes"),
-        ("connect_gc_seconds_total", "jvm_gc_collection_seconds_sum"),
-        ("connect_cpu_seconds_total", "process_cpu_seconds"),
-        ("connect_compilation_seconds_total", "jvm_compilation_time_seconds"),
-    ):
+    for known, name in PROCESS.items():
         if workers and all(name in worker.process for worker in workers):
-            found[sign] = sum(worker.process[name] for worker in workers)
+            found[known] = sum(worker.process[name] for worker in workers)
     # A task that has just started may show only some of its metrics.
     counted = [task for task in tasks if "sink_record_send" in task]
     if not counted:
         return found
-    puts = [task["sink_record_send"] for task in counted]
-    found["tasks_put_total"] = sum(puts)
-    reads = [task.get("sink_record_read", put) for task, put in zip(counted, puts, strict=True)]
+    found["tasks_put_total"] = sum(task["sink_record_send"] for task in counted)
+    reads = [task.get("sink_record_read", task["sink_record_send"]) for task in counted]
     found["tasks_without_records"] = float(sum(count == 0 for count in reads))
+    found["tasks_without_partitions"] = float(sum(task.get("partition_count") == 0 for task in counted))
     if sum(reads) > 0:
         found["tasks_busiest_share"] = max(reads) / sum(reads)
-    busy = [task for task, count in zip(counted, puts, strict=True) if count > 0]
-    found["tasks_without_partitions"] = float(sum(task.get("partition_count") == 0 for task in counted))
-    found |= _of_each(counted, SUMS, sum)
+    busy = [task for task in counted if task["sink_record_send"] > 0]
     shares = [
         min(task["put_batch_avg_time_ms"] / task["time_between_poll_avg"], 1.0)
         for task in busy
@@ -157,15 +143,10 @@ def signs(workers: Iterable[WorkerMetrics], connector: str) -> dict[str, float]:
     ]
     if shares:
         found["tasks_put_share"] = fmean(shares)
-    found |= _of_each(busy, MEANS_OF_BUSY, fmean)
-    found |= _of_each(counted, MEANS, fmean)
-    return found | _of_each(busy, LARGEST_OF_BUSY, max)
-
-
-def _of_each(tasks: Iterable[Task], names: Mapping[str, str], how: Callable[[list[float]], float]) -> dict[str, float]:
-    """One figure per sign over the tasks that have its metric; absent without such a task."""
-    values = {sign: [task[name] for task in tasks if name in task] for sign, name in names.items()}
-    return {sign: how(each) for sign, each in values.items() if each}
+    for name, sign in SIGNS.items():
+        if values := [task[sign.source] for task in (busy if sign.busy else counted) if sign.source in task]:
+            found[name] = sign.how(values)
+    return found
 
 
 @maps_exceptions(httpx.HTTPError)

@@ -186,12 +186,10 @@ class ComposeStack(Stack):
 
     def facts(self) -> Facts:
         found = self.named()
-        given = {name: float(getattr(self.settings, f"{name}_cpus")) for name in PORTS}
         first = {service_of(name): each for name, each in reversed(found.items())}
         # Inside, "/" is an overlay, but this file is mounted from the engine's data folder.
         data = Path("/etc/hostname") if self._cli is None else Path(self.engine.data_root())
         return Facts(
-            cpu_limits={name: cores for name, cores in given.items() if cores > 0},
             allowances={name: allowance_of(self.engine.inspect(each)["HostConfig"]) for name, each in first.items()},
             command_lines={n: self.engine.command_line(each) for n, each in found.items() if each.state == "running"},
             # The engine may run in a virtual machine, whose folders are not visible here.

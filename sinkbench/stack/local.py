@@ -5,8 +5,10 @@ from __future__ import annotations
 import fcntl
 import re
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator, Set
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 import psutil
@@ -14,17 +16,35 @@ import psutil
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.stack import Endpoints, Facts, Faults, Say, ServiceState, Stack, Usage
-from sinkbench.stack.assembly import specs
+from sinkbench.stack.assembly import checks, endpoints_of, needs, proxy_targets, specs
 from sinkbench.stack.home import Home
-from sinkbench.stack.localnodes import LocalNodes
 from sinkbench.stack.meter import Meter
-from sinkbench.stack.processes import check_ports_free, command_line, end_leftovers
-from sinkbench.stack.smalldisk import unmount_small_disk
-from sinkbench.stack.tools import ensure_distributions, find_java
+from sinkbench.stack.processes import (
+    SERVICES_OF,
+    check_ports_free,
+    command_line,
+    end_leftovers,
+    is_suspended,
+    resume,
+    suspend,
+)
+from sinkbench.stack.proxyserver import Proxies
+from sinkbench.stack.readiness import LOG_LINES, await_ready
+from sinkbench.stack.smalldisk import SmallDisks, unmount_small_disk
+from sinkbench.stack.spec import OwnNodes, Place, Roles
+from sinkbench.stack.supervisor import Supervisor
+from sinkbench.stack.tools import ensure_distributions, find_java, run
 from sinkbench.topology import Topology, check_memory
 
 # Settings, as `Settings.show` prints them, that no process of the stack reads.
 OF_NO_SERVICE = re.compile(r"SINKBENCH_(STACK|PLAN|THRESHOLDS|LIVE_PORT|[A-Z]+_(MEMORY|CPUS))=")
+# For a small stack, and for each further node.
+READY_SECONDS, MORE_SECONDS, USUAL_NODES = 120.0, 10.0, 7
+# The process of a killed service ends at once, except for pending writes in the kernel.
+GONE_SECONDS = 10.0
+PLUGINS = frozenset(
+    {"org.apache.camel.kafkaconnector.CamelSinkConnector", "io.debezium.connector.jdbc.JdbcSinkConnector"}
+)
 
 
 class LocalStack(Stack):
@@ -35,8 +55,9 @@ class LocalStack(Stack):
         self.checkout = checkout
         self.home = settings.home
         self._home = Home(settings)
-        self._nodes = LocalNodes(settings, self._home)
-        self._meter = Meter(self._nodes.names, self._nodes.pids, self.home)
+        self._supervisor = Supervisor(self._home.supervisor_config, self._home.socket)
+        self._names = [node.name for node in settings.layout.nodes]
+        self._meter = Meter(self._names, self._pids, self.home)
 
     @property
     def workers(self) -> int:
@@ -47,19 +68,66 @@ class LocalStack(Stack):
         return self.settings.layout
 
     @property
-    def endpoints(self) -> Endpoints:
-        return self._nodes.endpoints()
-
-    @property
     def lock_file(self) -> Path:
         return self.home / "race.lock"
 
-    @property
-    def faults(self) -> Faults:
-        return self._nodes.faults(self.checkout)
-
     def start_id(self) -> str | None:
-        return self._nodes.supervisor.start_id()
+        return self._supervisor.start_id()
+
+    @cached_property
+    def _roles(self) -> dict[str, Roles]:
+        own = OwnNodes(self._home.place, self._supervisor, self._home.data)
+        return {
+            spec.name: spec.roles(own)
+            for spec in specs().values()
+            if spec.roles is not None and len(self.layout.of(spec.name)) > 1
+        }
+
+    def _place(self, gone: Set[str] = frozenset()) -> Place:
+        """Returns where the nodes are now; no other node waits for those in `gone`."""
+        return self._home.place(gone, {service: roles.primary for service, roles in self._roles.items()})
+
+    @property
+    def endpoints(self) -> Endpoints:
+        return endpoints_of(self._place())
+
+    def services(self) -> list[ServiceState]:
+        programs = {program.name: program for program in self._supervisor.programs()}
+        states = []
+        for service in self._names:
+            program = programs.get(service)
+            if program is None or program.state == "STOPPED":
+                states.append(ServiceState(service, "stopped", None, ""))
+            else:
+                state, code = ("running", None) if program.running else ("dead", program.exit_code)
+                states.append(ServiceState(service, state, program.pid or None, program.detail, code))
+        return states
+
+    def _pids(self) -> dict[str, int]:
+        return {each.name: each.pid for each in self._supervisor.programs() if each.running}
+
+    def usage(self) -> Usage:
+        return self._meter.read()
+
+    def facts(self) -> Facts:
+        return Facts(
+            command_lines={name: words for name, pid in self._pids().items() if (words := command_line(pid))},
+            data_path=self.home,
+        )
+
+    def _log_file(self, service: str) -> Path:
+        """Raises StackError for an unknown service."""
+        if service not in self._names:
+            raise StackError(f"{service}: no such service; there are {', '.join(self._names)}")
+        return self.home / "log" / f"{service}.log"
+
+    def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
+        path = self._log_file(service)
+        if not path.exists():
+            raise StackError(f"{service} has no log yet; `sinkbench up` starts it")
+        return ["tail", "-n", str(lines), *(["-F"] if follow else []), str(path)]
+
+    # --- starting and stopping -------------------------------------------------------------------------------------
 
     def up(self, say: Say) -> None:
         # First, since a missing program is the most common failure.
@@ -70,8 +138,8 @@ class LocalStack(Stack):
         with self._lock(say):
             if self.start_id() is not None:
                 self._refuse_other_settings()
-                self._nodes.thaw_all()
-                self._nodes.start_missing(say)
+                self._thaw_all()
+                self._start_missing(say)
                 return
             end_leftovers(self.home)
             check_ports_free(self.settings.ports())
@@ -80,9 +148,9 @@ class LocalStack(Stack):
             self._home.stage(self.checkout)
             security = self._home.secure()
             try:
-                self._nodes.supervisor.launch(self._home.environment(programs, security))
+                self._supervisor.launch(self._home.environment(programs, security))
                 (self.home / "running.env").write_text(self.settings.show(), encoding="utf-8")
-                self._nodes.start_missing(say)
+                self._start_missing(say)
             except BaseException:
                 self.down()
                 raise
@@ -94,31 +162,13 @@ class LocalStack(Stack):
 
     def down(self) -> None:
         # A frozen process does not react to a request to end.
-        self._nodes.thaw_all()
-        self._nodes.supervisor.shutdown()
+        self._thaw_all()
+        self._supervisor.shutdown()
         # A killed supervisord leaves its services running.
         end_leftovers(self.home)
         unmount_small_disk(self._home.small_disk)
         shutil.rmtree(self._home.runtime, ignore_errors=True)
         (self.home / "running.env").unlink(missing_ok=True)
-
-    def services(self) -> list[ServiceState]:
-        return self._nodes.states()
-
-    def usage(self) -> Usage:
-        return self._meter.read()
-
-    def facts(self) -> Facts:
-        return Facts(
-            command_lines={name: words for name, pid in self._nodes.pids().items() if (words := command_line(pid))},
-            data_path=self.home,
-        )
-
-    def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
-        path = self._nodes.log_file(service)
-        if not path.exists():
-            raise StackError(f"{service} has no log yet; `sinkbench up` starts it")
-        return ["tail", "-n", str(lines), *(["-F"] if follow else []), str(path)]
 
     def _refuse_other_settings(self) -> None:
         with suppress(FileNotFoundError):
@@ -137,3 +187,75 @@ class LocalStack(Stack):
                 say("another `sinkbench up` of this stack is going on; waiting for it")
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+    def _thaw_all(self) -> None:
+        """Resumes all processes that a killed controller left frozen."""
+        for pid in self._pids().values():
+            if is_suspended(pid):
+                resume(pid)
+
+    def _down(self) -> dict[str, str]:
+        return {state.name: state.detail for state in self.services() if state.state != "running"}
+
+    def _start_missing(self, say: Say) -> None:
+        """Starts every node that does not run, and waits until all are ready. Raises StackError."""
+        for roles in self._roles.values():
+            roles.finish()
+        self._wait(self._names, self._place(), self._down().keys(), say)
+        for roles in self._roles.values():
+            roles.restore(say)
+
+    def _wait_for(self, service: str) -> None:
+        """Waits until a node that was started alone is ready; it does not wait for nodes that do not run."""
+        self._wait([service], self._place(self._down().keys() - {service}), (), lambda line: None)
+
+    def _wait(self, names: Collection[str], place: Place, dead: Collection[str], say: Say) -> None:
+        """Waits until these nodes are ready. Starts each of `dead` once the nodes that it needs are ready."""
+        asks, unstarted = checks(endpoints_of(place), PLUGINS), set(dead)
+
+        def start(ready: Set[str]) -> Set[str]:
+            for name in sorted(unstarted):
+                if needs(place, place.layout.node(name)) <= ready:
+                    self._supervisor.start(name)
+                    unstarted.discard(name)
+            return unstarted
+
+        await_ready(
+            names,
+            lambda: asks,
+            self._down,
+            lambda name: run(["tail", "-n", str(LOG_LINES), str(self._log_file(name))]).stdout.rstrip(),
+            READY_SECONDS + MORE_SECONDS * max(len(names) - USUAL_NODES, 0),
+            say,
+            start,
+        )
+
+    # --- faults ----------------------------------------------------------------------------------------------------
+
+    @property
+    def faults(self) -> Faults:
+        # `down` finds the proxy by this variable.
+        found = {SERVICES_OF: str(self.home)}
+        return Faults(
+            self._act,
+            self._wait_for,
+            proxies=Proxies(self.checkout, self.settings, lambda: proxy_targets(self._home.place()), environment=found),
+            # A replica would write to the same small disk.
+            small_disks=lambda sink: (
+                SmallDisks(self._home.small_disk, self.settings.user) if len(self.layout.of(sink)) == 1 else None
+            ),
+            promotion=self._roles.get,
+        )
+
+    def _act(self, what: str, service: str) -> None:
+        self._log_file(service)
+        if what in ("freeze", "thaw"):
+            if (pid := self._pids().get(service)) is None:
+                raise StackError(f"{service} does not run; `sinkbench up` starts it")
+            (suspend if what == "freeze" else resume)(pid)
+            return
+        getattr(self._supervisor, what)(service)
+        # Otherwise an immediate start would find a killed service running.
+        deadline = time.monotonic() + GONE_SECONDS
+        while what == "kill" and service in self._pids() and time.monotonic() < deadline:
+            time.sleep(0.05)

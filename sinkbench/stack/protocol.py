@@ -68,15 +68,19 @@ class Usage:
 class Facts:
     """What does not change while a stack runs, by service or worker. Absent means no limit or not visible.
 
-    `unmeasured` names, for display, what cannot be measured there; such values are None. `cpu_limits` are in cores.
-    `data_path` is a path on the disk with the services' data; None if not visible.
+    `unmeasured` names, for display, what cannot be measured there; such values are None. `data_path` is a path on the
+    disk with the services' data; None if not visible.
     """
 
     unmeasured: tuple[str, ...] = ()
-    cpu_limits: Mapping[str, float] = field(default_factory=dict)
     allowances: Mapping[str, Allowance] = field(default_factory=dict)
     command_lines: Mapping[str, list[str]] = field(default_factory=dict)
     data_path: Path | None = None
+
+    @property
+    def cpu_limits(self) -> dict[str, float]:
+        """In cores; without services that have no limit."""
+        return {name: each.cpus for name, each in self.allowances.items() if each.cpus is not None}
 
 
 @dataclass(frozen=True)

@@ -98,13 +98,10 @@ def kafka_settings(value: object, info: ValidationInfo) -> dict[str, str]:
         if not KAFKA_SETTING.fullmatch(key):
             said = "is not a setting for SASL, TLS or addresses by librdkafka's names, such as ssl.ca.location"
             raise mistake(f"{{name}}.{key} {said}; correct it or leave it out", key)
-        if KAFKA_SECRET.fullmatch(key) and key not in ("ssl.ca.pem", "ssl.certificate.pem"):
-            settings[key] = _within(key, given, info)
-            continue
-        text = _text(key, given)
-        if KAFKA_FILE.fullmatch(key) and text not in NOT_A_FILE:
-            text = str(existing_file(text, info, key))
-        settings[key] = text
+        hidden = bool(KAFKA_SECRET.fullmatch(key)) and key not in ("ssl.ca.pem", "ssl.certificate.pem")
+        text = _text(key, given, info, hidden=hidden)
+        is_file = KAFKA_FILE.fullmatch(key) and text not in NOT_A_FILE
+        settings[key] = str(existing_file(text, info, key)) if is_file else text
     return settings
 
 
@@ -112,22 +109,11 @@ def variables(value: object, info: ValidationInfo) -> dict[str, str]:
     """Returns the values of ${env:NAME} in connector files. Values that look secret must be references."""
     found = {}
     for key, given in _mapping(value).items():
-        if isinstance(given, dict) or SECRET_NAME.search(key):
-            found[key] = _within(key, given, info)
-            continue
-        found[key] = _text(key, given)
-        if holds_password(found[key]):
+        hidden = isinstance(given, dict) or SECRET_NAME.search(key) is not None
+        found[key] = _text(key, given, info, hidden=hidden)
+        if not hidden and holds_password(found[key]):
             raise mistake(f"{{name}}.{key} holds a password; {AS_REFERENCE}", key)
     return found
-
-
-def _within(key: str, value: object, info: ValidationInfo) -> str:
-    """A secret in a mapping with free keys, which pydantic's messages would not name."""
-    try:
-        return secret(value, info)
-    except PydanticCustomError as error:
-        context = error.context or {}
-        raise mistake(context["text"].replace("{name}", f"{{name}}.{key}"), key, *context["at"]) from None
 
 
 def _mapping(value: object) -> dict[str, object]:
@@ -136,7 +122,14 @@ def _mapping(value: object) -> dict[str, object]:
     return {str(key): given for key, given in value.items()}
 
 
-def _text(key: str, value: object) -> str:
+def _text(key: str, value: object, info: ValidationInfo, *, hidden: bool) -> str:
+    """A value in a mapping with free keys, which pydantic's messages would not name; a secret if `hidden`."""
+    if hidden:
+        try:
+            return secret(value, info)
+        except PydanticCustomError as error:
+            context = error.context or {}
+            raise mistake(context["text"].replace("{name}", f"{{name}}.{key}"), key, *context["at"]) from None
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float | str):
@@ -167,9 +160,9 @@ class HttpSection(StackSection):
 
     @model_validator(mode="after")
     def _user_has_password(self) -> Self:
-        for one, other in (("user", "password"), ("password", "user")):
-            if getattr(self, one) is not None and getattr(self, other) is None:
-                raise mistake(f"{{name}} has '{one}' and no '{other}'; give both or neither", one)
+        if (self.user is None) != (self.password is None):
+            one, other = ("user", "password") if self.password is None else ("password", "user")
+            raise mistake(f"{{name}} has '{one}' and no '{other}'; give both or neither", one)
         return self
 
     @property

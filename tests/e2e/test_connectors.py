@@ -15,13 +15,12 @@ import pytest
 from sinkbench.errors import ConnectError, PlanError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import load_plan
-from sinkbench.race.validation import unread, validate_configs
+from sinkbench.race.preparation import unread, validate_configs
 from sinkbench.services.connect import ConnectCluster, is_even, placement
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink, sinks_of
-from sinkbench.stack.local import LocalStack
-from sinkbench.stack.localnodes import PLUGINS
+from sinkbench.stack.local import PLUGINS, LocalStack
 from sinkbench.trial.cluster import Cluster
 from tests.e2e.races import remove_connectors
 from tests.support.commands import Run

@@ -191,7 +191,7 @@ def test_a_replica_that_never_streams_is_not_ready_and_a_trial_without_it_is_inv
 ) -> None:
     with without_slot(pair):
         with monkeypatch.context() as patch:
-            patch.setattr("sinkbench.stack.localnodes.READY_SECONDS", 5.0)
+            patch.setattr("sinkbench.stack.local.READY_SECONDS", 5.0)
             with pytest.raises(StackError, match=r"^postgres-2 was not ready in 5 s: it does not stream"):
                 pair.faults.start("postgres-2")
         record, _ = one_trial(pair, tmp_path, DRAINED.replace("PIPELINE", "postgres/jdbc"), RECORDS)

@@ -303,7 +303,6 @@ def test_a_connector_file_that_connect_would_not_take_is_refused(text: str, said
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("SINKBENCH_WORKERS=1\nSINKBENCH_WORKERS=2\n", ":2: SINKBENCH_WORKERS stands there twice"),
         ("SINKBENCH_WORKERS=1\n= what\n", ":2: is not NAME=value"),
     ],
 )

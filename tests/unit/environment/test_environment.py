@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.environment import with_sink
-from sinkbench.environment.cgroup import allowance, container_kind, own_allowance
 from sinkbench.environment.disk import disk, kind_of_block, kind_of_filesystem, mount_of
 from sinkbench.environment.jvm import common, flags_of, version_shown
+from sinkbench.environment.machine import allowance, container_kind, own_allowance
 from sinkbench.environment.services import jvms
 from sinkbench.sinks import SinkSettings
 from sinkbench.sinks.elasticsearch.index import settings_of
@@ -19,6 +19,7 @@ from sinkbench.stack import Allowance, Endpoint
 from sinkbench.stack.engine import allowance_of, command_of
 from sinkbench.stack.registry import About
 from tests.support.endpoints import endpoints
+from tests.support.present import present
 
 MOUNTS = r"""
 22 27 0:21 / /proc rw,relatime - proc proc rw
@@ -65,7 +66,7 @@ NOWHERE = endpoints("", sinks={"elasticsearch": Endpoint("http://127.0.0.1:1")})
 def test_a_path_is_on_the_mount_that_holds_it(path: str, filesystem: str, device: str) -> None:
     found = mount_of(Path(path), MOUNTS)
     assert found is not None
-    assert (found.filesystem, found.device) == (filesystem, device)
+    assert (found["filesystem"], found["device"]) == (filesystem, device)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,6 @@ def test_a_path_is_on_the_mount_that_holds_it(path: str, filesystem: str, device
         ("vda", "1", "0x1af4", "virtual"),
         ("sda", "1", "QEMU QEMU HARDDISK", "virtual"),
         ("nvme1n1", "0", "Amazon Elastic Block Store", "virtual"),
-        ("zram0", "0", "", "memory"),
         ("mmcblk0", "0", "", "ssd"),
         ("sdb", None, "", None),
     ],
@@ -118,6 +118,7 @@ def test_a_container_is_known_by_its_marks(
 
 def test_the_least_of_a_control_group_and_those_above_it_holds() -> None:
     files = {
+        "cgroup.controllers": "cpu memory",
         "a.slice/b.scope/cpu.max": "max 100000",
         "a.slice/b.scope/memory.max": "4294967296",
         "a.slice/cpu.max": "150000 100000",
@@ -126,24 +127,18 @@ def test_the_least_of_a_control_group_and_those_above_it_holds() -> None:
     assert own_allowance("0::/a.slice/b.scope", files.get) == Allowance(1.5, 2_147_483_648)
     # A container sees its own group as the root.
     for cgroups in ("0::/", "0::/../../somewhere/else"):
-        assert own_allowance(cgroups, {"cpu.max": "50000 100000", "memory.max": "max"}.get) == Allowance(0.5, None)
-
-
-def test_version_1_of_control_groups_has_other_files() -> None:
-    files = {"memory/docker/ab/memory.limit_in_bytes": "1073741824"}
-    files["memory/memory.limit_in_bytes"] = "9223372036854771712"
-    for group, quota in (("/docker/ab", "200000"), ("", "-1")):
-        files[f"cpu,cpuacct{group}/cpu.cfs_quota_us"] = quota
-        files[f"cpu,cpuacct{group}/cpu.cfs_period_us"] = "100000"
-    cgroups = "9:name=systemd:/\n4:memory:/docker/ab\n1:cpu,cpuacct:/docker/ab\n0::/"
-    assert own_allowance(cgroups, files.get) == Allowance(2.0, 1_073_741_824)
+        found = {"cgroup.controllers": "", "cpu.max": "50000 100000", "memory.max": "max"}
+        assert own_allowance(cgroups, found.get) == Allowance(0.5, None)
 
 
 def test_without_a_limit_there_is_none_and_what_is_not_known_is_none_of_it() -> None:
-    assert own_allowance("", {}.get) == Allowance(None, None)
+    bare = {"cgroup.controllers": "cpu"}
+    assert own_allowance("0::/", bare.get) == Allowance(None, None)
+    assert present(own_allowance("0::/", bare.get, 1_000_000)).cpus == 1_000_000
+    # Version 1 of control groups.
+    assert own_allowance("4:memory:/docker/ab\n0::/", {}.get) is None
     assert allowance(Allowance(None, 5)) == {"cpus": "no limit", "memory_bytes": 5}
     assert allowance(None) == {"cpus": None, "memory_bytes": None}
-    assert own_allowance("", {}.get, 1_000_000).cpus == 1_000_000
 
 
 def test_flags_are_kept_by_name_and_the_last_one_holds() -> None:

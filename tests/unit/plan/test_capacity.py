@@ -3,7 +3,6 @@
 import random
 from collections.abc import Callable
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,11 +86,3 @@ def test_an_invalid_trial_is_repeated_once_and_two_end_the_search() -> None:
     assert search.next() is None
     assert search.capacity is None
     assert search.problem == "2 trials at 1,400 records/s were invalid: a service died"
-
-
-@pytest.mark.parametrize("wrong", [(0, 1, 1, 1), (1, 0, 1, 1), (1, 1, 0, 1), (1, 1, 1, 0)])
-def test_what_makes_no_search_is_refused(wrong: tuple[float, float, float, int]) -> None:
-    with pytest.raises(ValueError, match="above 0"):
-        CapacitySearch(*wrong)
-    with pytest.raises(ValueError, match="no such outcome"):
-        CapacitySearch(1, 1, 1, 1).take("perhaps")

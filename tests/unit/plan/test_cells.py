@@ -61,13 +61,6 @@ def test_every_block_has_every_cell_once_and_a_seed_gives_one_order(count: int, 
     assert blocks(cells, trials, seed) == order
 
 
-def test_blocks_differ_from_each_other_and_from_seed_to_seed() -> None:
-    cells = [a_cell(label=f"c{number}") for number in range(20)]
-    first, second = blocks(cells, 2, seed=1)
-    assert first != second
-    assert blocks(cells, 2, seed=2) != [first, second]
-
-
 @given(rates=st.lists(st.floats(1, 1e8).map(lambda rate: round(rate, 3)), min_size=2, max_size=6, unique=True))
 def test_cells_of_different_rates_have_different_keys(rates: list[float]) -> None:
     keys = [a_cell(label="c", offered=rate).key for rate in rates]

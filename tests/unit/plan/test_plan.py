@@ -148,13 +148,6 @@ def test_a_plan_that_cannot_be_read_says_why(folder: Path, connectors: Path, tmp
         load_plan(folder / "latin.yaml", connectors)
 
 
-def test_lines_are_found_for_what_the_file_has_and_for_what_is_around_the_rest(folder: Path, connectors: Path) -> None:
-    plan = read(folder, connectors, "# a plan\npipelines:\n  - postgres/jdbc\n\nload:\n  keys: 5\n")
-    assert plan.where("pipelines", 0).endswith("mine.yaml:3")
-    assert plan.where("load", "keys").endswith("mine.yaml:6")
-    assert plan.where("load", "partitions").endswith("mine.yaml:5")
-
-
 @settings(max_examples=count(40, 8))
 @example(multiples=[1], label="a", override="\x85", acks="all", seed=None).via("a line break to YAML 1.1 alone")
 @given(

@@ -13,7 +13,18 @@ from sinkbench.errors import ReasonCode
 from sinkbench.plan.capacity import Offer
 from sinkbench.plan.cells import Cell, blocks, expand
 from sinkbench.plan.plan import Plan
-from sinkbench.plan.schedule import LimitOf, block_of, blocks_left, cells_left, feed, is_over, new_search, searches_of
+from sinkbench.plan.schedule import (
+    LimitOf,
+    block_of,
+    blocks_left,
+    cells_left,
+    feed,
+    is_enough,
+    is_over,
+    limits_in_blocks,
+    new_search,
+    searches_of,
+)
 from sinkbench.results import Lag, Limit, LimitInBlock, TrialRecord
 from tests.support.counts import count
 from tests.support.present import present
@@ -221,3 +232,36 @@ def test_a_load_that_was_too_much_to_be_stored_in_time_is_one_that_was_not_kept_
     following = search.next()
     # What is invalid for a reason of its own is offered once more.
     assert (following.records_per_second < offer.records_per_second) == goes_down
+
+
+def test_what_the_search_has_settled_is_measured_in_blocks_and_what_comes_before_the_sink_is_not() -> None:
+    copy, kafka = settled("postgres", "COPY"), settled("kafka", "group", batch=None)
+    unsettled = Limit(sink="postgres", way="INSERT", note="permission denied")
+    assert limits_in_blocks(plan_of(limits=True), [kafka, copy, unsettled]) == [LimitOf("postgres", "COPY")]
+    for fields in ({"limits": False}, {"trials": 1}, {"mode": "capacity"}):
+        assert limits_in_blocks(plan_of(**{"limits": True, **fields}), [copy]) == []
+
+
+NARROW = [1000.0, 1001.0, 1002.0, 1003.0, 1004.0]
+WIDE = [500.0, 800.0, 1000.0, 1500.0, 1700.0]
+
+
+@pytest.mark.parametrize(
+    ("trials", "most", "done", "rates", "enough"),
+    [
+        # Without `until` a run takes its trials.
+        *((3, None, done, [NARROW], done == 3) for done in (0, 2, 3)),
+        (5, 20, 5, [NARROW, NARROW], True),
+        (5, 20, 5, [NARROW, WIDE], False),
+        # Never before the least or after the most.
+        (8, 20, 7, [NARROW], False),
+        (5, 20, 20, [WIDE], True),
+        # A cell without an interval is never narrow enough.
+        *((5, 20, 5, [NARROW, rates], False) for rates in ([], NARROW[:4], [0.0] * 5)),
+    ],
+)
+def test_how_many_trials_are_enough(
+    trials: int, most: int | None, done: int, rates: list[list[float]], enough: bool
+) -> None:
+    plan = plan_of(trials=trials, until=None if most is None else {"interval_percent": 10, "trials": most})
+    assert is_enough(plan, done, {str(number): each for number, each in enumerate(rates)}) is enough

@@ -12,12 +12,6 @@ def test_the_number_of_records_stays_within_its_bounds() -> None:
     assert (records_for(0, 15), records_for(1e12, 15)) == (MINIMUM_RECORDS, MAXIMUM_RECORDS)
 
 
-@pytest.mark.parametrize("rate", [-1.0, float("nan"), float("inf")])
-def test_a_rate_that_is_none_is_refused(rate: float) -> None:
-    with pytest.raises(ValueError, match="rate_per_second"):
-        records_for(rate, 15)
-
-
 @given(rate=st.floats(200, 1e6), window=st.floats(1, 60))
 def test_the_window_is_met_within_the_rounding_to_three_digits(rate: float, window: float) -> None:
     records = records_for(rate, window, minimum=0, maximum=10**9)

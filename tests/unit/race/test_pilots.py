@@ -35,10 +35,3 @@ def test_a_pipeline_is_warm_when_its_jvms_do_not_compile_and_it_becomes_no_faste
     seen: list[tuple[float | None, float | None]], warm: bool
 ) -> None:
     assert is_warm(visits(*seen), 0.1) is warm
-
-
-def test_one_visit_tells_nothing_of_a_plan_that_lets_jvms_compile() -> None:
-    assert is_warm(visits((900, 0.6)), 1.0) is False
-    assert is_warm(visits((900, 0.1)), 1.0) is True
-    assert is_warm(visits((900, 0.6), (2_000, 0.5)), 1.0) is False
-    assert is_warm(visits((900, 0.6), (950, 0.5)), 1.0) is True

@@ -117,6 +117,9 @@ def test_all_that_changed_is_listed_in_one_line(connectors: Path) -> None:
         assert f"; {change};" in said
     assert "connect was" not in said
     assert "\n" not in said
+    file.unlink()
+    with pytest.raises(ResultsError, match=r"connectors postgres/jdbc was listed, is \(none\)"):
+        run.check(ENVIRONMENT, connectors)
 
 
 def test_what_is_not_asked_yet_is_not_missed_and_kafkas_part_is_compared(
@@ -134,16 +137,6 @@ def test_what_is_not_asked_yet_is_not_missed_and_kafkas_part_is_compared(
         run.check({"durability": {"kafka": {"acks": "1"}}}, connectors)
     with pytest.raises(ResultsError, match=r"environment durability\.postgres\.fsync was on, is off"):
         run.check({"durability": {"kafka": {"acks": "all"}, "postgres": {"fsync": "off"}}}, connectors)
-
-
-def test_a_connector_file_written_otherwise_is_the_same_and_one_that_is_gone_is_not(connectors: Path) -> None:
-    run = unfinished(keep(connectors), connectors)
-    file = connectors / "postgres" / "jdbc.json"
-    file.write_text(json.dumps(json.loads(file.read_text()), indent=7))
-    run.check(ENVIRONMENT, connectors)
-    file.unlink()
-    with pytest.raises(ResultsError, match=r"connectors postgres/jdbc was listed, is \(none\)"):
-        run.check(ENVIRONMENT, connectors)
 
 
 def test_a_plan_that_was_edited_is_refused(connectors: Path) -> None:
@@ -244,10 +237,10 @@ def test_a_complete_run_has_nothing_to_do_and_ends_as_it_did(
     connectors: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = keep(connectors, 6)
-    run = unfinished(folder, connectors)
-    assert run.left == []
-    done = run.finish()
-    assert done.complete
+    assert main(["resume", str(folder.path.parent / "latest")]) == 0
+    assert f"{folder.run}: all trials are there; the run is complete\n" in capsys.readouterr().out
+    done = read_summary(folder.path)
+    assert (done.complete, done.resumed, done.passed) == (True, [], True)
     before = folder.summary_path.read_bytes()
     assert main(["resume", str(folder.path)]) == 0
     said = capsys.readouterr().out
@@ -258,16 +251,6 @@ def test_a_complete_run_has_nothing_to_do_and_ends_as_it_did(
     assert main(["resume", str(folder.path)]) == 1
     folder.write_summary(done)
     assert folder.summary_path.read_bytes() == before
-
-
-def test_a_run_that_was_killed_after_its_last_trial_is_ended_without_a_stack(
-    connectors: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = keep(connectors, 6)
-    assert main(["resume", str(folder.path.parent / "latest")]) == 0
-    assert f"{folder.run}: all trials are there; the run is complete\n" in capsys.readouterr().out
-    found = read_summary(folder.path)
-    assert (found.complete, found.resumed, found.passed) == (True, [], True)
 
 
 def test_a_changed_machine_and_a_missing_stack_file_are_refused_before_anything_is_started(

@@ -13,6 +13,7 @@ from tests.support.trials import trial
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "drain": {"window_seconds": 10}})
 CELL = expand(PLAN, 3)[0]
 SHORT = [because("too short", ReasonCode.TOO_SHORT)]
+TWICE = Audit(produced=100, stored=101, lost=0, duplicates=1)
 LATE = [because("3 of 6 tasks started", ReasonCode.TASKS_NOT_STARTED)]
 
 
@@ -39,6 +40,8 @@ def test_a_trial_is_sized_by_the_pilot_and_then_by_the_trial_before() -> None:
         ({"reasons": LATE, "window_seconds": 12.0}, False),
         ({"reasons": [*LATE, *SHORT], "window_seconds": 1.5}, False),
         ({}, False),
+        ({"reasons": SHORT, "audit": TWICE}, False),
+        ({"reasons": SHORT, "audit": TWICE, "rescale": Rescale(tasks_before=3)}, True),
     ],
 )
 def test_too_short_is_what_nothing_else_is_wrong_with(fields: dict[str, object], expected: bool) -> None:
@@ -51,12 +54,6 @@ def test_a_cold_trial_sizes_the_next_one_and_a_cold_one_that_was_too_short_grows
     assert sizes.records(CELL) == 20_000
     sizes.see(CELL, trial(None, CELL, records=20_000, window_seconds=9.0, pilot=True, warm=False, reasons=SHORT))
     assert sizes.records(CELL) == 80_000
-
-
-def test_where_tasks_change_duplicates_make_no_short_trial_another() -> None:
-    twice = Audit(produced=100, stored=101, lost=0, duplicates=1)
-    assert not is_too_short(trial(None, CELL, reasons=SHORT, audit=twice), 10)
-    assert is_too_short(trial(None, CELL, reasons=SHORT, audit=twice, rescale=Rescale(tasks_before=3)), 10)
 
 
 def test_one_in_which_tasks_came_too_late_grows_though_it_has_a_rate() -> None:

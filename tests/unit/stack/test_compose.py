@@ -349,25 +349,26 @@ def test_containers_of_another_topology_are_shown_as_they_are(opened: Opened) ->
     assert {state.name: state.detail for state in stack.services()}["kafka-2"] == "no container"
 
 
+STARTING = container("elasticsearch", status="Up 5 seconds (health: starting)")
+EXITED = container("postgres", state="exited", status="Exited (1) 3 seconds ago")
+UNHEALTHY = container("kafka", status="Up 5 seconds (unhealthy)")
+
+
 @pytest.mark.parametrize(
-    ("states", "said"),
+    ("left", "said"),
     [
-        ({"elasticsearch": "starting", "kafka": "unhealthy", "postgres": "exited"}, "postgres did not start"),
-        ({"elasticsearch": "starting", "kafka": "unhealthy"}, "kafka did not start"),
-        ({"elasticsearch": "starting"}, "elasticsearch did not start"),
-        ({"connect": "created"}, "docker compose up failed: the end"),
+        (
+            [STARTING, UNHEALTHY, container("postgres", state="exited", status="Exited (1) now")],
+            "postgres did not start",
+        ),
+        ([STARTING, UNHEALTHY], "kafka did not start"),
+        ([STARTING], "elasticsearch did not start"),
+        ([container("connect", state="created", status="Created")], "docker compose up failed: the end"),
     ],
-)  # fmt: skip
+)
 def test_the_container_is_named_because_of_which_the_others_wait(
-    states: dict[str, str], said: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
+    left: list[Container], said: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = {
-        "created": ("created", "Created"),
-        "starting": ("running", "Up 5 seconds (health: starting)"),
-        "unhealthy": ("running", "Up 5 seconds (unhealthy)"),
-        "exited": ("exited", "Exited (1) 3 seconds ago"),
-    }
-    left = [container(name, state=seen[state][0], status=seen[state][1]) for name, state in states.items()]
     monkeypatch.setattr(compose, "check_memory", lambda *_: None)
     with pytest.raises(StackError, match=said):
         opened([], left=left).up(print)

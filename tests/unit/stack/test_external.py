@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pytest
 
-from sinkbench.analysis.samples import cpu_seconds_per_million
 from sinkbench.errors import ConnectError, StackError
 from sinkbench.plan.plan import load_plan
 from sinkbench.race.leftovers import Book, is_leftover
@@ -19,8 +18,7 @@ from sinkbench.stack.choice import open_stack
 from sinkbench.stack.external import ExternalStack, advice
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
-from sinkbench.trial.stop import DrainWatch, Timeouts
-from tests.support.trials import JDBC, OTHER, sample
+from tests.support.trials import JDBC, OTHER
 
 STACK = """
 kafka: {bootstrap: '127.0.0.1:1'}
@@ -63,23 +61,9 @@ def test_endpoints_that_do_not_answer_are_all_named_with_their_lines(stack: Exte
     assert [(state.name, state.state) for state in stack.services()] == [(name, "dead") for name in SERVICES]
 
 
-def test_nothing_but_the_controller_is_measured_and_no_service_seems_to_have_died(stack: ExternalStack) -> None:
-    used = stack.usage().cpu_seconds
-    assert used == dict.fromkeys(SERVICES)
-    watch = DrainWatch(100, 2, Timeouts(5, 60))
-    samples = [
-        sample(second, 20 * second, tasks_running=2, tasks_failed=0, cpu_seconds={**used, "controller": 0.1 * second})
-        for second in range(6)
-    ]
-    ends = [watch.see(sample) for sample in samples]
-    assert ends[:5] == [None] * 5
-    assert ends[5] is not None
-    assert ends[5].reason is None
-    found = cpu_seconds_per_million(samples, 100)
-    assert found.pop("controller") == pytest.approx(5000)
-    assert found == {"kafka": None, "postgres": None, "connect": None}
+def test_nothing_is_measured_of_its_services_and_that_is_said(stack: ExternalStack) -> None:
+    assert stack.usage().cpu_seconds == dict.fromkeys(SERVICES)
     assert stack.usage().free_bytes is None
-    # What cannot be measured is said.
     assert {f"CPU time of {name}" for name in ("Kafka", "PostgreSQL", "Connect")} < set(stack.facts().unmeasured)
 
 

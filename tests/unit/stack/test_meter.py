@@ -3,7 +3,6 @@
 import os
 from pathlib import Path
 
-import psutil
 import pytest
 
 from sinkbench.stack import meter
@@ -28,13 +27,6 @@ def test_what_processes_share_is_counted_once_and_those_that_have_ended_hold_not
         (tmp_path / str(pid) / "status").write_bytes(text)
     assert resident_bytes([1, 2, 3, 4], tmp_path) == (2 * 3396 + 14380 + 25024) * KB
     assert resident_bytes([3, 4], tmp_path) is None
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
-def test_of_one_process_it_is_what_the_kernel_calls_resident() -> None:
-    found = resident_bytes([os.getpid()])
-    assert found is not None
-    assert found == pytest.approx(psutil.Process().memory_info().rss, rel=0.1)
 
 
 TICKS = os.sysconf("SC_CLK_TCK")

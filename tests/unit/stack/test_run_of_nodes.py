@@ -198,32 +198,6 @@ def replaced(postgres: dict[str, str], tmp_path: Path) -> dict[str, str]:
     return told
 
 
-def test_a_primary_that_was_replaced_comes_back_as_a_replica(replaced: dict[str, str]) -> None:
-    data = Path(replaced["POSTGRES_DATA"])
-    (data / "pg_replslot" / "postgres_2").mkdir(parents=True)
-    (data / "waits.conf").touch()
-    said = started("postgres", **replaced)
-    # It recovers alone, and waits for nobody; then it is rewound, with no password that others could read.
-    assert "--single" in said[0]
-    assert "wal_log_hints=on" in said[0]
-    rewound = next(line for line in said if line.startswith("pg_rewind"))
-    assert "host='127.0.0.1' port='15433' user='me' dbname=postgres" in rewound
-    # Else pg_rewind would take the promoted server for one of the same history.
-    checkpoint = next(line for line in said if line.startswith("psql"))
-    assert checkpoint.endswith("--command CHECKPOINT")
-    assert said.index(checkpoint) < said.index(rewound)
-    assert "o'pen" not in rewound + checkpoint
-    assert not any(line.startswith("pg_basebackup") for line in said)
-    assert (data / "standby.signal").exists()
-    assert not (data / "waits.conf").exists()
-    assert list((data / "pg_replslot").iterdir()) == []
-    text = (data / "topology.conf").read_text()
-    assert "port=''15433''" in text
-    assert "synchronous_standby_names" not in text
-    again = started("postgres", **replaced)
-    assert not any(line.startswith(("pg_rewind", "pg_basebackup")) for line in again)
-
-
 def test_one_that_cannot_be_rewound_or_was_by_half_is_copied_anew(replaced: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "broken").touch()
     said = started("postgres", **replaced)
@@ -234,12 +208,3 @@ def test_one_that_cannot_be_rewound_or_was_by_half_is_copied_anew(replaced: dict
     half.touch()
     assert any(line.startswith("pg_basebackup") for line in started("postgres", **replaced))
     assert not half.exists()
-
-
-def test_the_node_that_is_named_is_the_primary_and_waits_for_the_others(replaced: dict[str, str]) -> None:
-    named = {**replaced, "POSTGRES_NODE": "postgres-2", "POSTGRES_PRIMARY_HOST": "h", "POSTGRES_PRIMARY_PORT": "1"}
-    said = started("postgres", **named)
-    assert not any(line.startswith(("pg_rewind", "pg_basebackup")) for line in said)
-    text = (Path(replaced["POSTGRES_DATA"]) / "topology.conf").read_text()
-    assert "synchronous_standby_names = 'FIRST 1 (\"postgres\")'" in text
-    assert "primary_conninfo" not in text
