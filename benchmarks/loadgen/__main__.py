@@ -27,7 +27,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadgen import load_from
+from loadgen.options import load_from
 from loadgen.records import RecordMaker
 
 ROOT = Path(__file__).resolve().parents[2]

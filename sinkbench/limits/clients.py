@@ -12,8 +12,7 @@ from typing import Any
 
 from confluent_kafka import Consumer
 
-from loadgen.dataset.maker import DatasetMaker
-from loadgen.dataset.store import Dataset
+from loadgen.dataset.store import Dataset, DatasetMaker
 from loadgen.options import Load
 from loadgen.records import RecordMaker, made_by
 from sinkbench.errors import ServiceError

@@ -15,7 +15,7 @@ from sinkbench.errors import ServiceError, StackError, TrialFailed
 from sinkbench.load.part import ANSWER_SECONDS, LocalPart, Part, RemotePart
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.plan import PlanLoad
-from sinkbench.plan.sections import DrainLoad, OfferedLoad
+from sinkbench.plan.sections import DrainLoad
 from sinkbench.services.http import http_client
 from sinkbench.services.worker import Workers
 from sinkbench.stack import Endpoints
@@ -89,16 +89,10 @@ class Loadgens:
         options = plan_load.model_dump(include=_SHARED - (_OF_NOAA if own is not None else set()))
         options |= {"replication": plan_load.replication or self._endpoints.replication}
         if own is not None:
-            # Without a rate a load runs as fast as possible, not at its recorded pace.
-            options |= {
-                "records": own.facts.sha256,
-                "pace": plan_load.pace if rate and isinstance(plan_load, OfferedLoad) else "even",
-            }
+            options |= {"records": own.facts.sha256}
         options |= {"bootstrap": self._endpoints.loadgen_kafka or self._endpoints.kafka, "topic": topic, "run": run}
-        # One load generator, since changes of a key must come in order of seq, and a recorded pace is that of all
-        # records.
-        changes = isinstance(plan_load, DrainLoad) and plan_load.changes is not None
-        alone = changes or options.get("pace") == "recorded"
+        # One load generator, since changes of a key must come in order of seq.
+        alone = isinstance(plan_load, DrainLoad) and plan_load.changes is not None
         ranges = split(records, 1 if alone else len(self._endpoints.loadgens) or 1)
         names = [LoadName(run=run, topic=topic, first_seq=first_seq, count=count) for first_seq, count in ranges]
         with self._parts(names) as parts:

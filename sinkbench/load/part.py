@@ -224,7 +224,7 @@ def produce(connection: Connection) -> None:
     load, settings, records = what
     service = LoadService(settings)
     if records is not None:
-        service.keep(Dataset.read(records))
+        service.dataset = Dataset.read(records)
     state = service.start(load)
     while state.state == "running":
         connection.send(state)

@@ -39,8 +39,8 @@ def keep_records(load: PlanLoad, endpoints: Callable[[], Endpoints]) -> Iterator
         yield None
         return
     # DuckDB, which reads some formats, is slow to import.
-    from loadgen.dataset.maker import DatasetMaker
     from loadgen.dataset.source import open_dataset
+    from loadgen.dataset.store import DatasetMaker
 
     try:
         dataset = open_dataset(load.records, load.key, _settings(load, endpoints))

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from threading import Event
 from typing import Protocol
 
+from loadgen.client import topic_config
 from loadgen.options import load_from
 from loadgen.records import records_of
-from loadgen.topic import topic_config
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import PlanError, TargetError
 from sinkbench.plan.cells import Cell

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from sinkbench import secrets
 from sinkbench.live.events import RunStep
-from sinkbench.live.readings import MOST_POINTS, LastMinute
-from sinkbench.live.state import MOST_LINES, CellNow, LiveRun
+from sinkbench.live.state import MOST_LINES, MOST_POINTS, CellNow, LastMinute, LiveRun
 from tests.support.liverun import CELLS, RUN, Clock, began, drained, record, samples
 
 FIRST, SECOND = CELLS[0], CELLS[1]
