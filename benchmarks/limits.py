@@ -50,11 +50,9 @@ PG_VARIABLES = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "dbname": 
 
 @dataclass(frozen=True)
 class Work:
-    """What a foreign tool is to write.
+    """What a foreign tool is to write, and where.
 
     Attributes:
-        to: where.
-        point: in which batches, over how many connections.
         batches: a file for each batch, with the bytes that sinkbench's own client sends.
         folder: for the tool's own files.
         seconds: about how long.
@@ -137,12 +135,12 @@ def by_curl(work: Work) -> float:
     return _at_once(commands, dict(os.environ))
 
 
+# Of each part the sink, the way, and the other tool with what runs it.
 PARTS: Mapping[str, tuple[str, str, str, Callable[[Work], float]]] = {
     "insert": ("postgres", "INSERT", "pgbench", by_pgbench),
     "copy": ("postgres", "COPY", "psql", by_psql),
     "bulk": ("elasticsearch", "bulk", "curl", by_curl),
 }
-"""Of each part the sink, the way, and the other tool with what runs it."""
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> str:

@@ -62,13 +62,13 @@ SMALL_WRITE = 64 << 10
 
 
 def test_nothing_is_found_that_is_not_there_and_all_counts_agree(quick: Quick) -> None:
-    folder, output, _ = quick
+    folder = quick.folder
     pipelines = ("postgres/jdbc", "elasticsearch/camel-index", "elasticsearch/camel-bulk")
     trials = {trial["pipeline"]: trial for trial in trials_of(folder)}
     jdbc, index, bulk = (trials[pipeline] for pipeline in pipelines)
     # Of the fourth, PgBouncer's pool may well be waited for.
     for trial in (jdbc, index, bulk):
-        assert f"{trial['pipeline']}: limited by" in output or "is not identified" in output
+        assert f"{trial['pipeline']}: limited by" in quick.shown or "is not identified" in quick.shown
         assert BROUGHT_ABOUT.isdisjoint(causes_of(trial)), trial
         # For some seconds a busy machine may let nobody run.
         notes = [note for note in trial["notes"] if not note.startswith("no new record was seen in the sink for ")]
@@ -219,7 +219,7 @@ def memory_for_writes_used_up(url: str) -> Iterator[None]:
 def test_writes_that_elasticsearch_rejects_are_named_where_the_connector_loses_them(
     stack: LocalStack, tmp_path: Path
 ) -> None:
-    asked = "pipelines: [elasticsearch/camel-bulk]\ndrain: {stall_seconds: 15}\n"
+    asked = "pipelines: [elasticsearch/camel-bulk]\ndrain: {stall_seconds: 8}\n"
     with memory_for_writes_used_up(stack.endpoints.sinks["elasticsearch"].address):
         record, samples = one_trial(stack, tmp_path, asked, 20_000)
     assert record.audit.lost > 0, record

@@ -341,7 +341,6 @@ def test_what_an_index_template_of_the_cluster_has_added_is_a_note(stack: LocalS
     adds = {"settings": {"refresh_interval": "30s"}, "mappings": {"properties": {"extra": {"type": "date"}}}}
     body = {"index_patterns": ["tides_5eeded_*"], "priority": 900, "template": adds}
     plan = "pipelines: [elasticsearch/camel-bulk]\ndrain: {stall_seconds: 120}\n"
-    plain, _ = one_trial(stack, tmp_path, plan, 2_000)
     httpx.put(template, json=body).raise_for_status()
     try:
         noted, _ = one_trial(stack, tmp_path, plan, 2_000)
@@ -349,7 +348,6 @@ def test_what_an_index_template_of_the_cluster_has_added_is_a_note(stack: LocalS
         httpx.delete(template).raise_for_status()
     added = "Elasticsearch added to what index.json asks for: index.refresh_interval 30s, the field extra"
     assert [note for note in noted.notes if "added" in note] == [added]
-    assert [note for note in plain.notes if "added" in note] == []
 
 
 def test_an_interrupted_query_leaves_the_connection_fit_to_clean_up_with(stack: LocalStack) -> None:
