@@ -20,9 +20,8 @@ from sinkbench.results import Limit
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import SinkSettings
 from sinkbench.tables.stages import limit_line
-from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.names import Names
+from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import TopicLoad
 from sinkbench.trial.workloads.drain import Pilot, take_pilot
