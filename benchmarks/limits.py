@@ -28,7 +28,7 @@ from pathlib import Path
 from psycopg.conninfo import conninfo_to_dict
 
 from sinkbench.analysis.intervals import ratio_by_block
-from sinkbench.limits.process import MakeRecords, make_records
+from sinkbench.limits.clients import MakeRecords, make_records
 from sinkbench.limits.sinklimit import POOL_BYTES, SinkClient, sink_limit
 from sinkbench.limits.tune import Point
 from sinkbench.plan.plan import Plan
@@ -38,9 +38,8 @@ from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks import Destination, Sink, open_writer
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.tools import find_postgres
-from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.names import Names
+from sinkbench.trial.names import Names, cleaning
 
 # pgbench takes no more.
 MOST_SCRIPTS = 128
@@ -51,11 +50,9 @@ PG_VARIABLES = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "dbname": 
 
 @dataclass(frozen=True)
 class Work:
-    """What a foreign tool is to write.
+    """What a foreign tool is to write, and where.
 
     Attributes:
-        to: where.
-        point: in which batches, over how many connections.
         batches: a file for each batch, with the bytes that sinkbench's own client sends.
         folder: for the tool's own files.
         seconds: about how long.
@@ -138,12 +135,12 @@ def by_curl(work: Work) -> float:
     return _at_once(commands, dict(os.environ))
 
 
+# Of each part the sink, the way, and the other tool with what runs it.
 PARTS: Mapping[str, tuple[str, str, str, Callable[[Work], float]]] = {
     "insert": ("postgres", "INSERT", "pgbench", by_pgbench),
     "copy": ("postgres", "COPY", "psql", by_psql),
     "bulk": ("elasticsearch", "bulk", "curl", by_curl),
 }
-"""Of each part the sink, the way, and the other tool with what runs it."""
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> str:

@@ -10,15 +10,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from loadgen.changes import Changes
-from loadgen.options import Load
-from loadgen.records import Message, RecordMaker
+from loadgen.options import Changes, Load
+from loadgen.records import Message, RecordMaker, Whole
 
 # A fixed size: the draws of a seed must not depend on the sizes of batches.
 DRAWN_AT_ONCE = 4_096
 INSERT, UPDATE, DELETE = 0, 1, 2
-
-Whole = npt.NDArray[np.int64]
 
 
 class ChangeStream:
@@ -41,8 +38,18 @@ class ChangeStream:
         """Yields, for `DRAWN_AT_ONCE` records each, the numbers of their keys and whether they delete them."""
         while True:
             kinds, there = self._kinds()
-            chosen, end = self._places(kinds, there)
-            yield self._moved(chosen, end), kinds == DELETE
+            draws, most, keys = self._draws.random(DRAWN_AT_ONCE), len(self._keys), self._keys
+            skewed = draws if self._changes.skew == "uniform" else _zipf_shares(draws, there, self._changes.exponent)
+            # A share just below 1 of a large count may be rounded up to the count.
+            taken = np.minimum((np.where(kinds == UPDATE, skewed, draws) * there).astype(np.int64), there - 1)
+            absent = np.minimum(there + (draws * (most - there)).astype(np.int64), most - 1)
+            chosen = np.where(kinds == INSERT, absent, taken)
+            end = np.select([kinds == INSERT, kinds == DELETE], [there, there - 1], chosen)
+            found = []
+            for one, other in zip(chosen.tolist(), end.tolist(), strict=True):
+                found.append(key := keys[one])
+                keys[one], keys[other] = keys[other], key
+            yield np.array(found, dtype=np.int64), kinds == DELETE
 
     def _kinds(self) -> tuple[Whole, Whole]:
         """The kind of each record, and the number of present keys before it."""
@@ -59,25 +66,6 @@ class ChangeStream:
             count += (kind == INSERT) - (kind == DELETE)
         self._there = count
         return np.array(kinds, dtype=np.int64), np.array(there, dtype=np.int64)
-
-    def _places(self, kinds: Whole, there: Whole) -> tuple[Whole, Whole]:
-        """The place of each record's key in the list, and the place to which it moves."""
-        draws, most = self._draws.random(DRAWN_AT_ONCE), len(self._keys)
-        skewed = draws if self._changes.skew == "uniform" else _zipf_shares(draws, there, self._changes.exponent)
-        # A share just below 1 of a large count may be rounded up to the count.
-        taken = np.minimum((np.where(kinds == UPDATE, skewed, draws) * there).astype(np.int64), there - 1)
-        absent = np.minimum(there + (draws * (most - there)).astype(np.int64), most - 1)
-        chosen = np.where(kinds == INSERT, absent, taken)
-        return chosen, np.select([kinds == INSERT, kinds == DELETE], [there, there - 1], chosen)
-
-    def _moved(self, chosen: Whole, end: Whole) -> Whole:
-        """The keys at the chosen places, each after the moves before it."""
-        keys, found = self._keys, []
-        for one, other in zip(chosen.tolist(), end.tolist(), strict=True):
-            key = keys[one]
-            keys[one], keys[other] = keys[other], key
-            found.append(key)
-        return np.array(found, dtype=np.int64)
 
 
 def _zipf_shares(draws: npt.NDArray[np.float64], count: Whole, exponent: float) -> npt.NDArray[np.float64]:
@@ -114,13 +102,11 @@ class ChangeMaker:
     def __init__(self, load: Load, changes: Changes) -> None:
         self._records = RecordMaker(load)
         self.mean_bytes, self.largest_bytes = self._records.mean_bytes, self._records.largest_bytes
+        self.longest_batch = self._records.longest_batch
         self._next_seq = load.first_seq
         self._blocks = ChangeStream(changes, load.keys).blocks()
-        self._numbers: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._numbers: Whole = np.empty(0, dtype=np.int64)
         self._deletes: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
-
-    def longest_batch(self, seq: int) -> int:
-        return self._records.longest_batch(seq)
 
     def batch(self, seq: int, count: int, due_us: int | Sequence[int], sent_us: int) -> list[Message]:
         """See `Maker.batch`. Raises ValueError for a `seq` that does not follow the last batch."""
@@ -129,11 +115,9 @@ class ChangeMaker:
         self._next_seq += count
         while len(self._numbers) < count:
             numbers, deletes = next(self._blocks)
-            self._numbers = np.concatenate([self._numbers, numbers])
-            self._deletes = np.concatenate([self._deletes, deletes])
-        numbers, self._numbers = self._numbers[:count], self._numbers[count:]
-        deletes, self._deletes = self._deletes[:count], self._deletes[count:]
-        made = self._records.batch_of(numbers, seq, due_us, sent_us)
-        for place in np.flatnonzero(deletes).tolist():
+            self._numbers, self._deletes = np.append(self._numbers, numbers), np.append(self._deletes, deletes)
+        made = self._records.batch_of(self._numbers[:count], seq, count, due_us, sent_us)
+        for place in np.flatnonzero(self._deletes[:count]).tolist():
             made[place]["value"] = None
+        self._numbers, self._deletes = self._numbers[count:], self._deletes[count:]
         return made

@@ -9,8 +9,8 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -20,18 +20,17 @@ import typer
 from loadgen.clientconfig import read_client_config
 from loadgen.dataset.store import Dataset
 from loadgen.engine import run as run_load
-from loadgen.errors import ExitCode, OptionsError, UnusableError
+from loadgen.errors import ExitCode, UnusableError
 from loadgen.options import NOAA, Load, load_from
-from loadgen.progress import Show, show_json, show_lines
 from loadgen.reading import printable
-from loadgen.serve import DEFAULT_LISTEN, hosts_of, lacking, tls_options
-from loadgen.serve import serve as serve_http
-from loadgen.server import make_app
+from loadgen.server import DEFAULT_LISTEN, hosts_of, lacking, make_app, read_users, tls_options
+from loadgen.server import serve as serve_http
 from loadgen.service import LoadService
-from loadgen.summary import Summary
-from loadgen.users import read_users
+from loadgen.summary import Progress
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__)
+
+LINE_SECONDS = 5.0
 
 
 def _option(name: str) -> Any:
@@ -61,7 +60,6 @@ def run(
     form: str = _option("form"),
     records: str = _option("records"),
     key: str | None = _option("key"),
-    pace: str = _option("pace"),
     acks: str = _option("acks"),
     compression: str = _option("compression"),
     linger_ms: float = _option("linger_ms"),
@@ -70,13 +68,8 @@ def run(
     replication: int | None = _option("replication"),
     run: str = _option("run"),
     first_seq: int = _option("first_seq"),
-    first_t: str = _option("first_t"),
     delivery_timeout_seconds: float = _option("delivery_timeout_seconds"),
-    summary: Annotated[
-        Path | None, typer.Option(help="A file to write the summary to, besides standard output")
-    ] = None,
     progress: Annotated[bool, typer.Option(help="Show a line every 5 s")] = True,
-    progress_json: Annotated[bool, typer.Option(help="Show one JSON object a second instead")] = False,
     client_config: ClientConfig = None,
     records_client_config: Annotated[
         Path | None, typer.Option(help="The same for the cluster of the topic in --records")
@@ -86,7 +79,6 @@ def run(
     # The options of a load are named as its fields.
     load = load_from({field: context.params[field] for field in Load.model_fields})
     settings = _read_settings(client_config)
-    _check_writable(summary)
     dataset = None if load.records == NOAA else _open_dataset(load, records_client_config)
     stop = threading.Event()
 
@@ -96,14 +88,14 @@ def run(
             raise KeyboardInterrupt
         stop.set()
 
-    show = _show(load, progress, progress_json)
-    with _handle_signals(on_signal):
-        result = run_load(load, on_progress=show, stop=stop, client_settings=settings, dataset=dataset)
-    text = result.model_dump_json(indent=2)
-    print(text, flush=True)
-    if summary is not None:
-        summary.write_text(text + "\n", encoding="utf-8")
-    raise typer.Exit(_exit_code(result))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, on_signal)
+    show = _show_lines(load) if progress else None
+    result = run_load(load, on_progress=show, stop=stop, client_settings=settings, dataset=dataset)
+    print(result.model_dump_json(indent=2), flush=True)
+    if result.interrupted:
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    raise typer.Exit(ExitCode.NOT_ACKNOWLEDGED if result.failed else ExitCode.DONE)
 
 
 @app.command()
@@ -161,36 +153,22 @@ def _read_settings(path: Path | None) -> dict[str, str]:
     return {} if path is None else read_client_config(path)
 
 
-def _show(load: Load, progress: bool, progress_json: bool) -> Show | None:
-    if progress_json:
-        return show_json
-    return show_lines(load) if progress else None
+def _show_lines(load: Load) -> Callable[[Progress], None]:
+    """Shows progress on standard error; standard output is for the summary."""
+    last = time.monotonic()
 
+    def show(progress: Progress) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last + 0.5 < LINE_SECONDS:
+            return
+        last = now
+        failed = f", {progress.failed:,} failed" if progress.failed else ""
+        of = "" if load.asked is None else f" of {load.asked:,}"
+        done = f"{progress.acknowledged:,}{of} records acknowledged{failed}, {progress.records_per_second:,.0f}/s"
+        print(done, file=sys.stderr, flush=True)
 
-@contextmanager
-def _handle_signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, earlier in before.items():
-            signal.signal(number, earlier)
-
-
-def _exit_code(summary: Summary) -> int:
-    if summary.interrupted:
-        return ExitCode.INTERRUPTED
-    return ExitCode.NOT_ACKNOWLEDGED if summary.failed else ExitCode.DONE
-
-
-def _check_writable(path: Path | None) -> None:
-    # Fails before the load, not after it.
-    if path is None:
-        return
-    try:
-        path.touch()
-    except OSError as error:
-        raise OptionsError(f"summary: {path} cannot be written ({error.strerror}); give another file") from None
+    return show
 
 
 def main(argv: Sequence[str] | None = None) -> int:

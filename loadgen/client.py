@@ -1,25 +1,118 @@
-"""The Kafka producer of a load, connected before the first record is sent."""
+"""The Kafka clients of a load: one creates or checks its topic, a producer is connected before the first record."""
 
 from __future__ import annotations
 
 import json
+import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from loadgen.clientconfig import hide
-from loadgen.errors import BrokerError
+from loadgen.errors import BrokerError, OptionsError, TopicError
 from loadgen.options import Load
-from loadgen.topic import BROKER_TIMEOUT_SECONDS, open_client
 
+BROKER_TIMEOUT_SECONDS = 8.0
+PAUSE_SECONDS = 0.1
 MOST_IN_FLIGHT = 50_000
 MOST_REQUESTS_IN_FLIGHT = 5
 MOST_IN_FLIGHT_BYTES = 128 << 20
-BIGGEST_OVERHEAD_BYTES = 1_000
+OVERHEAD_BYTES = 1_000
+"""More than a record takes in a batch of its own, in addition to its value and key."""
+# Brokers' default maximum of a batch.
+USUAL_MOST_BYTES = 1_048_588
 STATISTICS_MS = 200
 POLL_SECONDS = 0.05
+
+# For the Kafka client's own lines, which are not shown without another handler.
+LOGGER = logging.getLogger("loadgen.kafka")
+LOGGER.addHandler(logging.NullHandler())
+LOGGER.propagate = False
+
+
+def open_client(kind: Callable[..., Any], config: Mapping[str, Any], client_settings: Mapping[str, str]) -> Any:
+    """Returns a client of class `kind`. Raises OptionsError without secret values if it refuses `config`."""
+    try:
+        return kind({**config, **client_settings}, logger=LOGGER)
+    except KafkaException as error:
+        raise OptionsError(
+            f"client-config: the Kafka client cannot use its settings ({why(error, client_settings)}); correct what"
+            " this names"
+        ) from None
+
+
+def why(error: KafkaException, client_settings: Mapping[str, str], seen: list[Any] | None = None) -> str:
+    """The cause of a client's exception in words, without secrets; `seen` are the errors that it reported before."""
+    # "All brokers are down" follows every other error, and gives no reason; a refusal is one, whatever follows.
+    reasons = [each for each in seen or () if each.name() != "_ALL_BROKERS_DOWN"]
+    reasons = [each for each in reasons if each.name() in ("_AUTHENTICATION", "_SSL")] or reasons
+    return hide(str((reasons[-1] if reasons else error.args[0]).str()), client_settings)
+
+
+def topic_config(largest_bytes: int) -> dict[str, str]:
+    needed = largest_bytes + OVERHEAD_BYTES
+    return {} if needed <= USUAL_MOST_BYTES else {"max.message.bytes": str(needed)}
+
+
+def prepare_topic(load: Load, client_settings: Mapping[str, str], largest_bytes: int = 0) -> None:
+    """Creates the topic unless it exists, and waits for its leaders; other processes may do so at the same time.
+
+    Raises BrokerError if no broker answers within 8 s or it refuses, OptionsError for refused client settings, and
+    TopicError if the topic has other partitions or replicas than asked.
+    """
+    seen: list[Any] = []
+    config = {
+        "bootstrap.servers": load.bootstrap,
+        "socket.connection.setup.timeout.ms": 5000,
+        "error_cb": seen.append,
+    }
+    admin = open_client(AdminClient, config, client_settings)
+
+    def partitions() -> dict[int, Any] | None:
+        try:
+            # Lists all topics: a request for a missing one makes some brokers create it, with their own defaults.
+            found = admin.list_topics(timeout=BROKER_TIMEOUT_SECONDS).topics.get(load.topic)
+        except KafkaException as error:
+            admin.poll(0)
+            raise BrokerError(
+                f"bootstrap: no broker answers at {load.bootstrap} within {BROKER_TIMEOUT_SECONDS:g} s"
+                f" ({why(error, client_settings, seen)}); start it, give its address with --bootstrap, or correct"
+                " security.*, sasl.* and ssl.* in the file of --client-config"
+            ) from None
+        return None if found is None else dict(found.partitions)
+
+    if partitions() is None:
+        new = NewTopic(load.topic, load.partitions or -1, load.replication or -1, config=topic_config(largest_bytes))
+        try:
+            admin.create_topics([new], operation_timeout=BROKER_TIMEOUT_SECONDS)[load.topic].result()
+        except KafkaException as error:
+            if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
+                raise BrokerError(
+                    f"topic {load.topic}: the broker does not create it ({why(error, client_settings)}); "
+                    "give other --partitions or --replication, or create it yourself"
+                ) from None
+    # A topic that another process is creating may not have its leaders yet.
+    give_up = time.monotonic() + BROKER_TIMEOUT_SECONDS
+    while not (found := partitions()) or any(partition.leader < 0 for partition in found.values()):
+        if time.monotonic() >= give_up:
+            raise BrokerError(
+                f"topic {load.topic}: has partitions without a leader for {BROKER_TIMEOUT_SECONDS:g} s; "
+                "check the broker's log, then try again"
+            )
+        time.sleep(PAUSE_SECONDS)
+    replicas = min(len(each.replicas) for each in found.values())
+    for option, asked, number, what in (
+        ("partitions", load.partitions, len(found), "partitions"),
+        ("replication", load.replication, replicas, "replicas of each partition"),
+    ):
+        if asked is not None and asked != number:
+            raise TopicError(
+                f"topic {load.topic}: has {number} {what}, {asked} are asked for; give --{option} {number}, or another"
+                " topic"
+            )
 
 
 def producer_config(load: Load, largest_bytes: int = 0) -> dict[str, Any]:
@@ -37,9 +130,7 @@ def producer_config(load: Load, largest_bytes: int = 0) -> dict[str, Any]:
         "linger.ms": load.linger_ms,
         "batch.size": load.batch_bytes,
         "batch.num.messages": 100_000,
-        "message.max.bytes": max(
-            1_000_000, load.batch_bytes, max(load.record_bytes, largest_bytes) + BIGGEST_OVERHEAD_BYTES
-        ),
+        "message.max.bytes": max(1_000_000, load.batch_bytes, max(load.record_bytes, largest_bytes) + OVERHEAD_BYTES),
         # Chooses the same partitions as a Java producer.
         "partitioner": "murmur2_random",
         "message.timeout.ms": int(load.delivery_timeout_seconds * 1000),
@@ -59,22 +150,21 @@ def open_producer(load: Load, client_settings: Mapping[str, str], largest_bytes:
     """
     # Without its id a producer delays the first records by up to half a second, which would look like the broker's
     # latency. Only the client's statistics show when it has one.
-    state: list[str] = []
+    states: set[str] = set()
 
     def on_statistics(text: str) -> None:
-        if "Assigned" not in state:
-            state.append(str(json.loads(text).get("eos", {}).get("idemp_state")))
+        states.add(str(json.loads(text).get("eos", {}).get("idemp_state")))
 
-    config = {**producer_config(load, largest_bytes), **client_settings, "stats_cb": on_statistics}
-    producer = open_client(Producer, config, client_settings)
+    config = {**producer_config(load, largest_bytes), "stats_cb": on_statistics}
+    producer: Producer = open_client(Producer, config, client_settings)
     try:
         producer.list_topics(load.topic, timeout=BROKER_TIMEOUT_SECONDS)
     except KafkaException as error:
-        why = hide(str(error.args[0].str()), client_settings)
         raise BrokerError(
-            f"bootstrap: the broker at {load.bootstrap} stopped answering ({why}); check its log"
+            f"bootstrap: the broker at {load.bootstrap} stopped answering ({why(error, client_settings)}); check its"
+            " log"
         ) from None
     give_up = time.monotonic() + BROKER_TIMEOUT_SECONDS
-    while load.acks == "all" and "Assigned" not in state and time.monotonic() < give_up:
+    while load.acks == "all" and "Assigned" not in states and time.monotonic() < give_up:
         producer.poll(POLL_SECONDS)
     return producer

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from loadgen.errors import OptionsError
-from loadgen.reading import read_text
+from loadgen.reading import read_option
 
 TAKEN = (
     "security.", "sasl.", "ssl.", "enable.ssl.", "enable.sasl.", "https.", "socket.", "client.dns.", "broker.address.",
@@ -21,11 +21,7 @@ _LONG = 8
 
 def read_client_config(path: Path) -> dict[str, str]:
     """Reads a settings file, only once since it may be /dev/fd/3. Raises OptionsError."""
-    try:
-        text = read_text(path, lambda line: OptionsError(f"client-config: {line}"))
-    except FileNotFoundError:
-        raise OptionsError(f"client-config: {path} cannot be read (there is no such file); give another file") from None
-    return parse_client_config(text, f"client-config {path}")
+    return parse_client_config(read_option(path, "client-config"), f"client-config {path}")
 
 
 def parse_client_config(text: str, name: str = "client-config") -> dict[str, str]:

@@ -30,19 +30,14 @@ Form = Literal[
 DOCUMENT: Form = "document"
 FORMS: tuple[Form, ...] = get_args(Form)
 
-# Members of a record, by their parent; the whole numbers of `bench`, and optional members.
+# Members of a record, by their parent.
 _MEMBERS = {
     "metadata": ("id", "name", "lat", "lon", "location"),
     "data": ("t", "v", "s", "f", "q"),
     "bench": ("run", "seq", "due_us", "sent_us", "pad", SUM),
 }
-_WHOLE, _OPTIONAL = ("seq", "due_us", "sent_us"), ("pad",)
-# A table's columns may return other types, so a row has no checksum.
-_NO_COLUMNS = (("bench", SUM),)
 # The table from which the record seems to come, in an envelope.
-_SOURCE = {"version": "3.6.0.Final", "connector": "postgresql", "name": "noaa", "db": "noaa", "schema": "public"}
-_TABLE = "tides"
-_ROW = f"noaa.public.{_TABLE}"
+_ROW = "noaa.public.tides"
 _TIMES = ("ts_ms", "ts_us", "ts_ns")
 # All times have as many digits until the year 2286.
 _SOME_TIME_US = 10**15
@@ -94,8 +89,7 @@ class Wording:
     def closing(self, sent_us: int) -> str:
         closing = ""
         if has_envelope(self.form):
-            source, times = _source(sent_us), dict(zip(_TIMES, _times(sent_us), strict=True))
-            rest = {"source": source, "transaction": None, "op": "c", **times}
+            rest = {"source": _source(sent_us), "transaction": None, "op": "c", **_times(sent_us)}
             closing = ", " + json.dumps(rest)[1:]
         return closing + "}" if has_schema(self.form) else closing
 
@@ -144,45 +138,45 @@ def record_in(value: Any, form: Form) -> Any:
 
 def schema_of(form: Form) -> Json:
     """Returns Kafka Connect's schema of a form's values, as JsonConverter writes it."""
-    record = _struct([_text(*names) for names in _columns()] if is_row(form) else _members(), name=f"{_ROW}.Value")
+    if is_row(form):
+        # A table's columns may return other types, so a row has no checksum.
+        every = [(part, name) for part, names in _MEMBERS.items() for name in names if name != SUM]
+        members = [_text(f"{part}_{name}", name) for part, name in every]
+    else:
+        parts = {part: _struct([_text(name, name) for name in names]) for part, names in _MEMBERS.items()}
+        parts["data"] = {"type": "array", "items": {**parts["data"], "optional": False}}
+        members = [{**part, "optional": False, "field": name} for name, part in parts.items()]
+    record = _struct(members, f"{_ROW}.Value")
     if not has_envelope(form):
         return {**record, "optional": False}
+    numbers = [_field("int64", name) for name in ("total_order", "data_collection_order")]
+    transaction = _struct([_field("string", "id"), *numbers], "event.block")
+    source = [
+        _field("int64" if name in (*_TIMES, "txId", "lsn", "xmin") else "string", name, optional=optional)
+        for name, optional in _SOURCE_MEMBERS.items()
+    ]
     return {
         **_struct(
             [
                 {**record, "optional": True, "field": "before"},
                 {**record, "optional": True, "field": "after"},
-                {**_source_schema(), "optional": False, "field": "source"},
-                {**_transaction_schema(), "optional": True, "field": "transaction"},
-                _field("string", "op", optional=False),
+                {**_struct(source, "io.debezium.connector.postgresql.Source"), "optional": False, "field": "source"},
+                {**transaction, "version": 1, "optional": True, "field": "transaction"},
+                _field("string", "op"),
                 *(_field("int64", name, optional=True) for name in _TIMES),
             ],
-            name=f"{_ROW}.Envelope",
+            f"{_ROW}.Envelope",
         ),
         "optional": False,
         "version": 2,
     }
 
 
-def _columns() -> list[tuple[str, str]]:
-    """The columns of a row, in order, with the member of each."""
-    every = [(part, name) for part, names in _MEMBERS.items() for name in names]
-    return [(f"{part}_{name}", name) for part, name in every if (part, name) not in _NO_COLUMNS]
-
-
-def _members() -> list[Json]:
-    parts = {part: _struct([_text(name, name) for name in names]) for part, names in _MEMBERS.items()}
-    data = {"type": "array", "items": {**parts["data"], "optional": False}}
-    return [
-        {**(data if part == "data" else struct), "optional": False, "field": part} for part, struct in parts.items()
-    ]
-
-
 def _text(field: str, member: str) -> Json:
-    return _field("int64" if member in _WHOLE else "string", field, optional=member in _OPTIONAL)
+    return _field("int64" if member in ("seq", "due_us", "sent_us") else "string", field, optional=member == "pad")
 
 
-def _field(kind: str, name: str, *, optional: bool) -> Json:
+def _field(kind: str, name: str, *, optional: bool = False) -> Json:
     return {"type": kind, "optional": optional, "field": name}
 
 
@@ -190,36 +184,23 @@ def _struct(members: list[Json], name: str | None = None) -> Json:
     return {"type": "struct", "fields": members, **({} if name is None else {"name": name})}
 
 
+# Members of a change's `source` in Debezium's PostgreSQL envelope, in their order, and whether they are optional.
+_SOURCE_MEMBERS = {
+    "version": False, "connector": False, "name": False, "ts_ms": False, "snapshot": True, "db": False,
+    "sequence": True, "ts_us": True, "ts_ns": True, "schema": False, "table": False, "txId": True, "lsn": True,
+    "xmin": True,
+}  # fmt: skip
+
+
 def _source(sent_us: int) -> Json:
-    """The `source` of a change in Debezium's PostgreSQL envelope; the records of one call are one transaction."""
-    ts_ms, ts_us, ts_ns = _times(sent_us)
-    return {
-        **{name: _SOURCE[name] for name in ("version", "connector", "name")},
-        "ts_ms": ts_ms,
-        "snapshot": "false",
-        "db": _SOURCE["db"],
-        "sequence": f'["{sent_us}","{sent_us}"]',
-        "ts_us": ts_us,
-        "ts_ns": ts_ns,
-        "schema": _SOURCE["schema"],
-        "table": _TABLE,
-        "txId": sent_us,
-        "lsn": sent_us,
-        "xmin": None,
-    }
+    """The `source` of a change; the records of one call are one transaction."""
+    values = {
+        "version": "3.6.0.Final", "connector": "postgresql", "name": "noaa", "snapshot": "false", "db": "noaa",
+        "sequence": f'["{sent_us}","{sent_us}"]', "schema": "public", "table": "tides", "txId": sent_us,
+        "lsn": sent_us, "xmin": None, **_times(sent_us),
+    }  # fmt: skip
+    return {name: values[name] for name in _SOURCE_MEMBERS}
 
 
-def _source_schema() -> Json:
-    optional = ("sequence", "snapshot", "ts_us", "ts_ns", "txId", "lsn", "xmin")
-    texts = (*_SOURCE, "snapshot", "sequence", "table")
-    members = [_field("string" if name in texts else "int64", name, optional=name in optional) for name in _source(0)]
-    return _struct(members, name="io.debezium.connector.postgresql.Source")
-
-
-def _transaction_schema() -> Json:
-    numbers = [_field("int64", name, optional=False) for name in ("total_order", "data_collection_order")]
-    return {**_struct([_field("string", "id", optional=False), *numbers], name="event.block"), "version": 1}
-
-
-def _times(sent_us: int) -> tuple[int, int, int]:
-    return sent_us // 1_000, sent_us, sent_us * 1_000
+def _times(sent_us: int) -> dict[str, int]:
+    return dict(zip(_TIMES, (sent_us // 1_000, sent_us, sent_us * 1_000), strict=True))

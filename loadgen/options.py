@@ -1,26 +1,53 @@
-"""The options of a load, as one model for the command line and the HTTP interface."""
+"""The options of a load, as one model for the command line and the HTTP interface. Does not import numpy, which would
+slow down commands that only read a plan."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, StringConstraints, ValidationError, field_validator, model_validator
 
-from loadgen.changes import Changes
 from loadgen.errors import OptionsError
 from loadgen.forms import DOCUMENT, Form
 from loadgen.reading import parse_json
 
 Acks = Literal["0", "1", "all"]
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
-Pace = Literal["even", "recorded"]
 NOAA = "noaa"
 TopicName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 SEQ_DIGITS_OF_A_DURATION = 12
 KEYS = 10_000
+# The sum of decimal fractions differs from 1 in the last bits.
+SHARES_DIFFER = 1e-6
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Changes(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=False):
+    """Shares of the records that insert, update and delete a key, and which keys are updated."""
+
+    inserts: Share = Field(description="Share of the records that insert a key which is not there")
+    updates: Share = Field(description="Share of the records that update a key which is there")
+    deletes: Share = Field(0.0, description="Share of the records that delete a key: tombstones, without a value")
+    skew: Literal["uniform", "zipf"] = Field("uniform", description="Which keys are updated: all alike, or few mostly")
+    exponent: float = Field(1.0, gt=0, le=5, description="Of Zipf's law; 0.99 in YCSB")
+    seed: int = Field(0, ge=0, le=2**63 - 1, description="Seed of the draws")
+
+    @model_validator(mode="after")
+    def _add_up(self) -> Changes:
+        if (wrong := shares_add_up(self.inserts, self.updates, self.deletes)) is not None:
+            raise ValueError(wrong)
+        return self
+
+
+def shares_add_up(inserts: float, updates: float, deletes: float) -> str | None:
+    """Returns what is wrong with the shares, in words; None if they are valid."""
+    total = inserts + updates + deletes
+    if abs(total - 1) > SHARES_DIFFER:
+        return f"inserts {inserts:g}, updates {updates:g} and deletes {deletes:g} add up to {total:g}; make that 1"
+    return None if inserts else "inserts is 0, so no key would ever be there; give a share above 0"
 
 
 class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=False):
@@ -51,15 +78,10 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
         NOAA,
         min_length=1,
         description="What is loaded: noaa; a file (newline-delimited JSON, a JSON array, CSV or Parquet, also packed "
-        "by gzip or zstd); or kafka://HOST:PORT/TOPIC. Over HTTP: noaa, or the sha256 of records sent before",
+        "by gzip); or kafka://HOST:PORT/TOPIC. Over HTTP: noaa, or the sha256 of records sent before",
     )
     key: str | None = Field(
         None, min_length=1, description="Path in your own record to its key, such as customer.id; not for noaa"
-    )
-    pace: Pace = Field(
-        "even",
-        description="even: as `rate` says; recorded: in the rhythm of the times of the topic in `records`, on "
-        "average at `rate` if there is one",
     )
     acks: Acks = Field(
         "all",
@@ -82,9 +104,6 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
     )
     run: str = Field("load", min_length=1, max_length=200, description="What every record bears as bench.run")
     first_seq: int = Field(0, ge=0, le=10**15, description="The first record's bench.seq")
-    first_t: str = Field(
-        "2026-01-01 00:00", description='Time of each gauge\'s first level, "YYYY-MM-DD HH:MM"; then every 6 minutes'
-    )
     delivery_timeout_seconds: float = Field(
         30, ge=1, le=3_600, description="A record not acknowledged after this long has failed"
     )
@@ -94,44 +113,20 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
     def _of_json(cls, value: object) -> object:
         return parse_json(value) if isinstance(value, str) else value
 
-    @field_validator("first_t")
-    @classmethod
-    def _is_a_minute(cls, value: str) -> str:
-        try:
-            moment = datetime.strptime(value, "%Y-%m-%d %H:%M")
-        except ValueError:
-            raise ValueError('must be a time as "YYYY-MM-DD HH:MM"') from None
-        if not 1900 <= moment.year <= 2200:
-            raise ValueError("must be between the years 1900 and 2200")
-        return moment.strftime("%Y-%m-%d %H:%M")
-
     @model_validator(mode="after")
-    def _ends_in_one_way(self) -> Load:
+    def _fits_together(self) -> Load:
         if (self.count is None) == (self.duration_seconds is None):
             found = "neither" if self.count is None else "both"
             raise ValueError(f"count, duration: found {found}; give one of the two")
-        return self
-
-    @model_validator(mode="after")
-    def _records_are_of_one_kind(self) -> Load:
-        if self.records == NOAA:
-            if self.key is not None:
-                raise ValueError(
-                    "key: records of noaa have the key of their gauge; leave it out, or name other records"
-                )
-            if self.pace != "even":
-                raise ValueError("pace: records of noaa have no times; leave it out, or name a topic")
-        elif self.record_bytes or self.keys != KEYS or self.form != DOCUMENT:
+        if self.changes is not None and self.form != DOCUMENT:
+            raise ValueError(f"form: found {self.form!r}; changes are made of documents alone; leave it out")
+        if self.records == NOAA and self.key is not None:
+            raise ValueError("key: records of noaa have the key of their gauge; leave it out, or name other records")
+        if self.records != NOAA and (self.record_bytes or self.keys != KEYS or self.form != DOCUMENT):
             raise ValueError(
                 f"records: found {self.records!r}, whose sizes, keys and form are their own; leave record_bytes, keys"
                 " and form out"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _changes_are_documents(self) -> Load:
-        if self.changes is not None and self.form != DOCUMENT:
-            raise ValueError(f"form: found {self.form!r}; changes are made of documents alone; leave it out")
         return self
 
     @property

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from loadgen.errors import OptionsError
+
 MOST_BYTES = 1 << 20
 """More than a file written by a person has."""
 # Deeper nesting could not be written again: each level takes calls in the writers, too.
@@ -79,6 +81,14 @@ def read_text(
     return text
 
 
+def read_option(path: Path, option: str, *, private: bool = False) -> str:
+    """Returns the text of the file of a command-line option. Raises OptionsError, also if there is none."""
+    try:
+        return read_text(path, lambda line: OptionsError(f"{option}: {line}"), private=private)
+    except FileNotFoundError:
+        raise OptionsError(f"{option}: {path}: there is no such file; give another") from None
+
+
 def printable(text: str) -> str:
     """Escapes, as Python does, what would move a terminal's cursor or look like something else."""
     return text.translate(_UNPRINTABLE)
@@ -123,11 +133,11 @@ def _integer(text: str) -> int:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"the key {_short(repr(twice))} stands there twice")
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {_short(repr(key))} stands there twice")
+        found[key] = value
     return found
 
 

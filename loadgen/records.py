@@ -8,35 +8,41 @@ As a document (`loadgen.forms` has the other forms) a record is
                "sum": "0badcafe"}}
 
 It is one f-string of parts prepared for each key, level and batch, which took the least CPU time of the ways
-measured (bytes with %, a numpy byte matrix of fixed columns, json.dumps)."""
+measured (bytes with %, a numpy byte matrix of fixed columns, json.dumps). So is the canonical text of its checksum
+(`loadgen.checksum`), of which the CRC-32 up to the time is known for each level."""
 
 from __future__ import annotations
 
 import json
 import time
+import zlib
 from collections.abc import Sequence
-from itertools import chain, cycle, islice, pairwise
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from loadgen.checksum import DIGITS
 from loadgen.errors import OptionsError
-from loadgen.forms import DOCUMENT, Wording, added_bytes, wording_of
+from loadgen.forms import added_bytes, wording_of
 from loadgen.options import Load
-from loadgen.recordsums import RecordSums, canonical_place
-from loadgen.tide import Station, Tide, load_stations
+from loadgen.tide import Station, Tide, load_stations, times
 
 Message = dict[str, object]
 """A record for produce_batch: {"key": str or bytes or None, "value": str or bytes}; a tombstone's value is None."""
+Whole = npt.NDArray[np.int64]
+Table = dict[str, npt.NDArray[Any]]
 
 
 class Maker(Protocol):
     """Makes the records of one load."""
 
     mean_bytes: int
+    """Of a value, about."""
     largest_bytes: int
+    """The most that a value and its key have together."""
 
     def longest_batch(self, seq: int) -> int:
         """Returns the maximum `count` of `batch` from `seq` on, at least 1."""
@@ -53,75 +59,74 @@ LARGEST_BATCH = 500
 
 POOL_BYTES = 4 << 20
 TIME_BYTES = len("2026-01-31 17:06")
-MICROSECONDS_BYTES = 16  # from the year 2001 to 2286
+SOME_TIME_US = 10**15  # as many digits as from the year 2001 to 2286
 PAD_ALPHABET = bytes(code for code in range(0x21, 0x7F) if chr(code) not in '"\\')
 GAUGE_OFFSETS_MM = 41
 ROUNDS_AT_ONCE, BATCHES_AT_ONCE = 256, 40
 
 
-def gauges(stations: Sequence[Station], keys: int) -> list[tuple[str, int, int]]:
-    """Returns (id, index of the station, number k there). The first has the station's id, others "<id>-<k>"."""
-    rows = []
-    for index in range(keys):
-        number, station = divmod(index, len(stations))
-        name = stations[station].id
-        rows.append((name if number == 0 else f"{name}-{number + 1}", station, number + 1))
-    return rows
+class _Gauges:
+    """The gauges of a load: the first at a station has its id, others "<id>-<k>".
 
+    Their level is the station's tide with a constant offset of at most 20 mm.
+    """
 
-def gauge_offsets_mm(numbers: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Height in mm above the station's tide of its gauges with these numbers, from 1."""
-    offset = (np.array(numbers, dtype=np.int64) - 1) * 7 % GAUGE_OFFSETS_MM
-    return np.where(offset > GAUGE_OFFSETS_MM // 2, offset - GAUGE_OFFSETS_MM, offset)
+    def __init__(self, keys: int) -> None:
+        every = load_stations()
+        # With fewer keys than stations, the levels of the others are not needed.
+        self.stations = every[: min(keys, len(every))]
+        numbers = np.arange(keys)
+        self.station = numbers % len(self.stations)
+        turns = (numbers // len(self.stations)).tolist()
+        offset = numbers // len(self.stations) * 7 % GAUGE_OFFSETS_MM
+        self.offset_mm = np.where(offset > GAUGE_OFFSETS_MM // 2, offset - GAUGE_OFFSETS_MM, offset)
+        self.places = [self.stations[index] for index in self.station.tolist()]
+        pairs = zip(self.places, turns, strict=True)
+        self.ids = [f"{place.id}-{turn + 1}" if turn else place.id for place, turn in pairs]
 
 
 def key_names(keys: int) -> list[str]:
-    stations = load_stations()
-    return [name for name, _, _ in gauges(stations[: min(keys, len(stations))], keys)]
+    return _Gauges(keys).ids
 
 
 class RecordMaker:
     """Makes the records of one load: `seq` has key number `seq % keys` and that gauge's level number `seq // keys`.
 
-    Further gauges at a station show its tide with a constant offset of at most 20 mm. Padding is cut consecutively from
-    4 MiB of random printable characters (92 of them: 6.5 bits a byte), which repeat at another place of a record.
+    Padding is cut consecutively from 4 MiB of random printable characters (92 of them: 6.5 bits a byte), which repeat
+    at another place of a record.
     """
 
     def __init__(self, load: Load) -> None:
         """Prepares the parts of all records. Raises OptionsError if `record_bytes` is too small for the longest one."""
-        every = load_stations()
-        # With fewer keys than stations, the levels of the others are not needed.
-        stations = every[: min(load.keys, len(every))]
-        self._keys = load.keys
-        self._tide = Tide(stations, load.first_t)
+        self._keys, self._record_bytes = load.keys, load.record_bytes
+        self._wording = to = wording_of(load.form)
+        gauges = _Gauges(load.keys)
+        self._tide = Tide(gauges.stations)
         # One batch longer than the keys, so that a batch is one slice even where the keys start again.
-        turns = list(islice(cycle(gauges(stations, load.keys)), load.keys + LARGEST_BATCH))
-        self._ids = [name for name, _, _ in turns]
-        # Padding makes documents equally long; in another form they have the same padding.
-        self._wording, plain = wording_of(load.form), wording_of(DOCUMENT)
-        metadata = [_metadata(name, stations[station]) for name, station, _ in turns]
-        self._heads, plain_heads = ([words.head(each) for each in metadata] for words in (self._wording, plain))
-        self._head_bytes = np.array([len(head) for head in plain_heads])
-        by_station = [canonical_place(_metadata("", station)) for station in stations]
-        self._places = [by_station[station] for _, station, _ in turns]
-        self._station = np.array([station for _, station, _ in turns])
-        self._offset_mm = gauge_offsets_mm([number for _, _, number in turns])
+        turns = np.arange(load.keys + LARGEST_BATCH) % load.keys
+        heads = [to.head(_metadata(name, place)) for name, place in zip(gauges.ids, gauges.places, strict=True)]
+        self._ids, self._heads = _texts(gauges.ids)[turns], _texts(heads)[turns]
+        self._head_bytes = np.array([len(head) for head in heads])[turns]
+        self._station, self._offset_mm = gauges.station[turns], gauges.offset_mm[turns]
+        self._places = _texts([_canonical_place(place) for place in gauges.stations])[self._station]
 
         self._lowest_mm = -self._tide.highest_mm - GAUGE_OFFSETS_MM
-        every_mm = range(self._lowest_mm, -self._lowest_mm + 1)
-        self._levels, plain_levels = (
-            [level_text(mm, f"{wording.run}{json.dumps(load.run)}{wording.seq}", wording) for mm in every_mm]
-            for wording in (self._wording, plain)
-        )
-        self._level_bytes = np.array([len(text) for text in plain_levels])
-        self._sums = RecordSums(load.run, map(_reading, every_mm)) if self._wording.sum else None
+        readings = [reading(mm) for mm in range(self._lowest_mm, -self._lowest_mm + 1)]
+        after = f"{to.q}{to.run}{json.dumps(load.run)}{to.seq}"
+        self._levels = [f"{v}{to.s}{s}{to.f}{f}{after}" for v, s, f in readings]
+        self._level_bytes = np.array([len(text) for text in self._levels])
+        self._sum_starts = [
+            zlib.crc32(f'[{{"data":[{{"f":"{f}","q":"p","s":"{s}","t":"'.encode()) for _, s, f in readings
+        ]
+        self._sum_levels = [f'","v":"{v}"}}],"metadata":{{"id":"' for v, _, _ in readings]
+        self._sum_run = f',"run":{json.dumps(load.run)},"sent_us":'
         self._first_round = self._last_round = 0
-        self._round_levels = np.zeros((0, len(stations)), dtype=np.int64)
+        self._round_levels: Whole = np.zeros((0, 0), dtype=np.int64)
         self._round_times: list[str] = []
 
-        self._record_bytes = load.record_bytes
-        texts = (plain.v, plain.due_us, plain.sent_us, plain.pad, plain.end_of_pad, plain.sum, plain.end)
-        self._fixed_bytes = TIME_BYTES + 2 * MICROSECONDS_BYTES + DIGITS + sum(map(len, texts))
+        texts = (to.opening, to.v, to.due_us, to.sent_us, to.pad, to.end_of_pad, to.sum, to.end)
+        constant = sum(map(len, (*texts, to.closing(SOME_TIME_US)))) + (DIGITS if to.sum else 0)
+        self._fixed_bytes = constant + TIME_BYTES + 2 * len(str(SOME_TIME_US)) - added_bytes(load.form)
         longest = int(self._head_bytes.max() + self._level_bytes.max()) + self._fixed_bytes
         self.smallest_bytes = longest + len(str(load.largest_seq))
         """The smallest possible `record_bytes` of the load."""
@@ -131,7 +136,7 @@ class RecordMaker:
                 f"{self.smallest_bytes}, so give at least that, or 0 for no padding"
             )
         self.mean_bytes = (load.record_bytes or self.smallest_bytes) + added_bytes(load.form)
-        self.largest_bytes = self.mean_bytes + max(map(len, self._ids))
+        self.largest_bytes = self.mean_bytes + max(map(len, gauges.ids))
         self._random = np.random.default_rng()
         self._pool_at = 0
         self._pool = ""
@@ -149,97 +154,80 @@ class RecordMaker:
     def batch(self, seq: int, count: int, due_us: int | Sequence[int], sent_us: int) -> list[Message]:
         """See `Maker`."""
         at = seq % self._keys
-        turns = slice(at, at + count)
-        levels, times = self._measured(seq, self._station[turns], self._offset_mm[turns])
-        found = _Gauges(self._ids[turns], self._heads[turns], self._head_bytes[turns], self._places[turns])
-        return self._messages(seq, found, levels, times, due_us, sent_us)
+        return self.batch_of(slice(at, at + count), seq, count, due_us, sent_us)
 
     def batch_of(
-        self, numbers: npt.NDArray[np.int64], seq: int, due_us: int | Sequence[int], sent_us: int
+        self, turns: slice | Whole, seq: int, count: int, due_us: int | Sequence[int], sent_us: int
     ) -> list[Message]:
         """The same, for records whose keys have these numbers."""
-        levels, times = self._measured(seq, self._station[numbers], self._offset_mm[numbers])
-        turns = numbers.tolist()
-        ids, heads, places = ([of[turn] for turn in turns] for of in (self._ids, self._heads, self._places))
-        found = _Gauges(ids, heads, self._head_bytes[numbers], places)
-        return self._messages(seq, found, levels, times, due_us, sent_us)
-
-    def _measured(
-        self, seq: int, station: npt.NDArray[np.int64], offset_mm: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[np.int64], list[str]]:
-        """The levels of the records from `seq` on, as indexes of `_levels`, and their times."""
-        count = len(station)
-        first_round, last_round = seq // self._keys, (seq + count - 1) // self._keys
-        if first_round < self._first_round or last_round >= self._last_round:
-            self._work_out(first_round)
-        row = first_round - self._first_round
-        if first_round == last_round:
-            levels = self._round_levels[row][station]
-            times = [self._round_times[row]] * count
-        else:
-            rows = np.arange(seq, seq + count) // self._keys - self._first_round
-            levels = self._round_levels[rows, station]
-            times = [self._round_times[each] for each in rows.tolist()]
-        return levels + offset_mm - self._lowest_mm, times
-
-    def _messages(
-        self,
-        seq: int,
-        found: _Gauges,
-        levels: npt.NDArray[np.int64],
-        times: Sequence[str],
-        due_us: int | Sequence[int],
-        sent_us: int,
-    ) -> list[Message]:
-        text, count, to = self._levels, len(found.ids), self._wording
-        opening, v, then = to.opening, to.v, to.due_us
+        to, text = self._wording, self._levels
+        opening, v, then, end = to.opening, to.v, to.due_us, f"{to.end}{to.closing(sent_us)}"
+        indexes, moments = self._measured(seq, count, turns)
+        ids, heads, levels = self._ids[turns].tolist(), self._heads[turns].tolist(), indexes.tolist()
         dues = [str(due_us)] * count if isinstance(due_us, int) else due_us
-        readings, numbers = levels.tolist(), range(seq, seq + count)
-        pads = self._pads(seq, found.head_bytes, levels) if self._record_bytes else None
-        sums = [""] * count
-        if self._sums is not None:
-            sums = self._sums.of(seq, times, readings, found.ids, found.places, dues, sent_us, pads)
-        tail, end = f"{to.sent_us}{sent_us}{to.sum}", f"{to.end}{to.closing(sent_us)}"
-        if pads is None:
-            return [
-                {"key": key, "value": f"{opening}{head}{time}{v}{text[level]}{number}{then}{due}{tail}{digits}{end}"}
-                for key, head, time, level, number, due, digits in zip(
-                    found.ids, found.heads, times, readings, numbers, dues, sums, strict=True
-                )
-            ]
-        tail, middle = f"{to.sent_us}{sent_us}{to.pad}", f"{to.end_of_pad}{to.sum}"
+        pads, digits = [""] * count, [""] * count
+        tail, middle = f"{to.sent_us}{sent_us}", to.sum
+        if self._record_bytes:
+            pads = self._pads(self._record_bytes - self._fixed_bytes - len(str(seq)) - self._head_bytes[turns]
+                              - self._level_bytes[indexes])  # fmt: skip
+            tail, middle = f"{tail}{to.pad}", f"{to.end_of_pad}{to.sum}"
+        if to.sum:
+            digits = self._sums(seq, moments, levels, ids, self._places[turns].tolist(), dues, sent_us, pads)
         return [
             {
                 "key": key,
-                "value": f"{opening}{head}{time}{v}{text[level]}{number}{then}{due}{tail}{pad}{middle}{digits}{end}",
+                "value": f"{opening}{head}{moment}{v}{text[level]}{number}{then}{due}{tail}{pad}{middle}{hexes}{end}",
             }
-            for key, head, time, level, number, due, pad, digits in zip(
-                found.ids, found.heads, times, readings, numbers, dues, pads, sums, strict=True
+            for key, head, moment, level, number, due, pad, hexes in zip(
+                ids, heads, moments, levels, range(seq, seq + count), dues, pads, digits, strict=True
             )
         ]
 
-    def _pads(self, seq: int, head_bytes: npt.NDArray[np.int64], levels: npt.NDArray[np.int64]) -> list[str]:
-        fixed = self._fixed_bytes + len(str(seq))
-        pool, cuts = self._pool, self._cuts(self._record_bytes - fixed - head_bytes - self._level_bytes[levels])
-        return [pool[start:end] for start, end in pairwise(cuts)]
+    def _measured(self, seq: int, count: int, turns: slice | Whole) -> tuple[Whole, list[str]]:
+        """The levels of the records from `seq` on, as indexes of `_levels`, and their times."""
+        first_round, last_round = seq // self._keys, (seq + count - 1) // self._keys
+        if first_round < self._first_round or last_round >= self._last_round:
+            rounds = ROUNDS_AT_ONCE + BATCHES_AT_ONCE * LARGEST_BATCH // self._keys
+            self._first_round, self._last_round = first_round, first_round + rounds
+            self._round_levels = self._tide.levels_mm(first_round, rounds)
+            self._round_times = times(first_round, rounds)
+        rows = np.arange(seq, seq + count) // self._keys - self._first_round
+        levels = self._round_levels[rows, self._station[turns]] + self._offset_mm[turns] - self._lowest_mm
+        return levels, [self._round_times[row] for row in rows.tolist()]
 
-    def _cuts(self, pads: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[int]:
-        """The start of each record's padding in the pool, and the end of the last one."""
-        ends = np.cumsum(pads) + self._pool_at
+    def _sums(
+        self,
+        seq: int,
+        moments: Sequence[str],
+        levels: Sequence[int],
+        ids: Sequence[str],
+        places: Sequence[str],
+        dues: Sequence[object],
+        sent_us: int,
+        pads: Sequence[str],
+    ) -> list[str]:
+        texts, starts, crc32 = self._sum_levels, self._sum_starts, zlib.crc32
+        before, after = (',"pad":"', '"') if self._record_bytes else ("", "")
+        then = f'{after}{self._sum_run}{sent_us},"seq":'
+        each = zip(moments, levels, ids, places, dues, pads, range(seq, seq + len(ids)), strict=True)
+        return digits_of(
+            [
+                crc32(f"{moment}{texts[at]}{name}{place}{due}{before}{pad}{then}{number}}}]".encode(), starts[at])
+                for moment, at, name, place, due, pad, number in each
+            ]
+        )
+
+    def _pads(self, sizes: Whole) -> list[str]:
+        """Cuts paddings of these sizes from the pool."""
+        ends = np.cumsum(sizes) + self._pool_at
         if int(ends[-1]) > POOL_BYTES:
             # A random start: from 0, the same key would get the same padding again.
             start = int(self._random.integers(0, POOL_BYTES // 4))
             ends += start - self._pool_at
             self._pool_at = start
-        cuts = list(chain((self._pool_at,), ends.tolist()))
+        cuts, pool = [self._pool_at, *ends.tolist()], self._pool
         self._pool_at = cuts[-1]
-        return cuts
-
-    def _work_out(self, first_round: int) -> None:
-        rounds = ROUNDS_AT_ONCE + BATCHES_AT_ONCE * LARGEST_BATCH // self._keys
-        self._first_round, self._last_round = first_round, first_round + rounds
-        self._round_levels = self._tide.levels_mm(first_round, rounds)
-        self._round_times = self._tide.times(first_round, rounds)
+        return [pool[start:end] for start, end in pairwise(cuts)]
 
 
 def records_of(load: Load) -> list[bytes]:
@@ -253,19 +241,45 @@ def made_by(maker: Maker, first_seq: int, count: int) -> list[bytes]:
     while len(made) < count:
         seq = first_seq + len(made)
         few = min(maker.longest_batch(seq), count - len(made))
-        made += [_bytes_of(message["value"]) for message in maker.batch(seq, few, now_us, now_us)]
+        values = [message["value"] for message in maker.batch(seq, few, now_us, now_us)]
+        made += [value if isinstance(value, bytes) else str(value).encode("ascii") for value in values]
     return made
 
 
-def _bytes_of(value: object) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode("ascii")
+@dataclass(frozen=True)
+class Columns:
+    """Records as a star schema: each row of `records` refers to a row of every other table. `level` is in mm."""
+
+    records: Table
+    gauges: Table
+    rounds: Table
+    levels: Table
 
 
-class _Gauges(NamedTuple):
-    ids: Sequence[str]
-    heads: Sequence[str]
-    head_bytes: npt.NDArray[np.int64]
-    places: Sequence[str]
+def columns_of(count: int, keys: int) -> Columns:
+    """The contents of the first `count` records as columns, computed without making the records."""
+    found = _Gauges(keys)
+    rounds = -(-count // keys)
+    seq = np.arange(count, dtype=np.int64)
+    gauge, turn = seq % keys, seq // keys
+    level = Tide(found.stations).levels_mm(0, rounds)[turn, found.station[gauge]] + found.offset_mm[gauge]
+    drawn = np.unique(level)
+    metadata = [_metadata(name, place) for name, place in zip(found.ids, found.places, strict=True)]
+    readings = [dict(zip("vsfq", (*reading(mm), "p"), strict=True)) for mm in drawn.tolist()]
+    return Columns(
+        records={"seq": seq, "gauge": gauge, "round": turn, "level": level},
+        gauges={"gauge": np.arange(keys), **_columns(metadata)},
+        rounds={"round": np.arange(rounds), "t": _texts(times(0, rounds))},
+        levels={"level": drawn, **_columns(readings)},
+    )
+
+
+def _columns(rows: Sequence[dict[str, str]]) -> Table:
+    return {name: _texts([row[name] for row in rows]) for name in rows[0]}
+
+
+def _texts(values: Sequence[str]) -> npt.NDArray[Any]:
+    return np.array(values, dtype=object)
 
 
 def _metadata(name: str, station: Station) -> dict[str, str]:
@@ -273,14 +287,19 @@ def _metadata(name: str, station: Station) -> dict[str, str]:
     return {"id": name, "name": station.name, **place}
 
 
-def _reading(mm: int) -> tuple[str, str, str]:
-    """A level in mm as v, s and f."""
-    # The samples' deviation (s) and the flags (f) are invented, by a hash of the level.
+def _canonical_place(station: Station) -> str:
+    """Canonical text from after the gauge's id to the due time, the same for all gauges of a station."""
+    place = {name: value for name, value in _metadata("", station).items() if name != "id"}
+    return f'",{json.dumps(place, sort_keys=True, separators=(",", ":"))[1:]}}},{{"due_us":'
+
+
+def reading(mm: int) -> tuple[str, str, str]:
+    """A level in mm as v, s and f. The deviation (s) and the flags (f) are invented, by a hash of the level."""
     stirred = mm * 2_654_435_761 >> 7
     return f"{mm / 1000:.3f}", f"0.{2 + stirred % 60:03d}", f"{int(stirred % 53 == 0)},0,0,0"
 
 
-def level_text(mm: int, after: str, wording: Wording) -> str:
-    """The middle of a record, from its level up to its quality, and `after`."""
-    v, s, f = _reading(mm)
-    return f"{v}{wording.s}{s}{wording.f}{f}{wording.q}{after}"
+def digits_of(crcs: Sequence[int]) -> list[str]:
+    """Formats CRC-32s as hexadecimal. One by one this would take as long as computing them."""
+    digits = np.array(crcs, dtype=">u4").tobytes().hex()
+    return [digits[at : at + DIGITS] for at in range(0, len(digits), DIGITS)]

@@ -1,6 +1,6 @@
 """loadgen's HTTP interface, which starts, follows and stops a load.
 
-    GET    /health   whether it runs, and its version; needs no password, for a container engine's checks
+    GET    /health   whether it runs; needs no password, for a container engine's checks
     POST   /load     begins a load: the fields of `loadgen.options.Load` as a JSON object
     PUT    /records  the user's own records for the next loads, as from `loadgen.dataset.store.Dataset.write`
     GET    /records  describes these: `loadgen.dataset.facts.DatasetFacts`, or null
@@ -12,14 +12,21 @@ the requested Host (DNS rebinding), and a request with an Origin begins no load.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from importlib.metadata import PackageNotFoundError, version
+import base64
+import hmac
+import ipaddress
+import signal
+import socket
+import ssl
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
+import psutil
+import uvicorn
 from starlette.applications import Starlette
-from starlette.authentication import AuthenticationError
+from starlette.authentication import AuthCredentials, AuthenticationBackend, AuthenticationError, SimpleUser
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -31,13 +38,16 @@ from starlette.routing import Route
 
 from loadgen.dataset.facts import MOST_BYTES_KEPT
 from loadgen.dataset.store import Dataset
-from loadgen.errors import DatasetError, OptionsError
+from loadgen.errors import DatasetError, ExitCode, OptionsError
 from loadgen.options import load_from
-from loadgen.reading import parse_json
+from loadgen.reading import parse_json, read_option
 from loadgen.service import CANCEL_SECONDS, BusyError, LoadService
 from loadgen.summary import LoadState
-from loadgen.users import Users
 
+DEFAULT_LISTEN = "127.0.0.1:18090"
+GRACE_SECONDS = 3
+MOST_CONNECTIONS = 64
+"""With more open connections a request gets 503."""
 HEALTH = "/health"
 MOST_BODY_BYTES = 64 << 10
 # A data set keeps its first record even if that exceeds the limit.
@@ -58,11 +68,10 @@ def make_app(
     """
     middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)]
     if users:
-        backend = Users(users, open_paths=[HEALTH])
-        middleware.append(Middleware(AuthenticationMiddleware, backend=backend, on_error=_not_let_in))
+        middleware.append(Middleware(AuthenticationMiddleware, backend=_Users(users), on_error=_not_let_in))
 
     async def health(_request: Request) -> JSONResponse:
-        return JSONResponse({"status": "ok", "version": _version()})
+        return JSONResponse({"status": "ok"})
 
     async def start(request: Request) -> JSONResponse:
         if "origin" in request.headers:
@@ -74,15 +83,13 @@ def make_app(
 
     async def take_records(request: Request) -> JSONResponse:
         with NamedTemporaryFile() as file:
-            size = 0
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size > MOST_RECORDS_BYTES:
-                    raise HTTPException(413, f"body: has more than {MOST_RECORDS_BYTES:,} bytes; send fewer records")
+            async for chunk in _limited(request, MOST_RECORDS_BYTES):
                 file.write(chunk)
             file.flush()
-            dataset = await run_in_threadpool(_read_dataset, Path(file.name))
-        service.keep(dataset)
+            dataset = await run_in_threadpool(Dataset.read, Path(file.name))
+            if not await run_in_threadpool(dataset.is_intact):
+                raise DatasetError("body: is a data set that was changed on its way; send it again")
+        service.dataset = dataset
         return JSONResponse(dataset.facts.model_dump(mode="json"), 201)
 
     async def show_records(_request: Request) -> JSONResponse:
@@ -130,14 +137,18 @@ def _not_let_in(_connection: HTTPConnection, error: AuthenticationError) -> JSON
     return JSONResponse({"error": str(error)}, 401, headers)
 
 
-async def _read_object(request: Request) -> Mapping[str, Any]:
-    body = b""
+async def _limited(request: Request, most_bytes: int) -> AsyncIterator[bytes]:
+    size = 0
     async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BODY_BYTES:
-            raise HTTPException(413, f"body: has more than {MOST_BODY_BYTES:,} bytes; a load needs far less")
+        size += len(chunk)
+        if size > most_bytes:
+            raise HTTPException(413, f"body: has more than {most_bytes:,} bytes; send less")
+        yield chunk
+
+
+async def _read_object(request: Request) -> Mapping[str, Any]:
     try:
-        values = parse_json(body)
+        values = parse_json(b"".join([chunk async for chunk in _limited(request, MOST_BODY_BYTES)]))
     except ValueError as error:
         raise OptionsError(f"body: is not JSON ({error}); send an object with a load's options") from None
     if not isinstance(values, dict):
@@ -145,16 +156,142 @@ async def _read_object(request: Request) -> Mapping[str, Any]:
     return values
 
 
-def _read_dataset(path: Path) -> Dataset:
-    dataset = Dataset.read(path)
-    if not dataset.is_intact:
-        raise DatasetError("body: is a data set that was changed on its way; send it again")
-    return dataset
+class _Users(AuthenticationBackend):
+    """HTTP basic authentication of users by password; `HEALTH` needs none."""
+
+    def __init__(self, users: Mapping[str, str]) -> None:
+        self._known = [f"{user}:{password}".encode() for user, password in users.items()]
+
+    async def authenticate(self, conn: HTTPConnection) -> tuple[AuthCredentials, SimpleUser] | None:
+        if conn.scope["path"] == HEALTH:
+            return None
+        given = conn.headers.getlist("authorization")
+        scheme, _, shown = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        try:
+            credentials = base64.b64decode(shown.strip(), validate=True)
+        except ValueError:
+            credentials = b""
+        # Compares all, so that the time does not reveal which users exist.
+        if scheme.lower() != "basic" or not sum(hmac.compare_digest(credentials, each) for each in self._known):
+            raise AuthenticationError(
+                "Authorization: no known user and password; give those of a user in the file of --users"
+            )
+        return AuthCredentials(["load"]), SimpleUser(credentials.partition(b":")[0].decode())
 
 
-def _version() -> str:
+def read_users(path: Path) -> dict[str, str]:
+    """Reads `user:password` lines of a private file. Raises OptionsError with a line's number, without its content."""
+    text = read_option(path, "users", private=True)
+    users: dict[str, str] = {}
+    for number, line in enumerate((each.removesuffix("\r") for each in text.split("\n")), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        user, _, password = line.partition(":")
+        if not user or not password or user != user.strip() or password != password.strip() or not line.isprintable():
+            raise OptionsError(f"users: {path}, line {number}: is not USER:PASSWORD without blanks around; correct it")
+        if user in users:
+            raise OptionsError(f"users: {path}, line {number}: its user is that of a line above; leave one of them")
+        users[user] = password
+    if not users:
+        raise OptionsError(f"users: {path}: names no user; write a line USER:PASSWORD for each")
+    return users
+
+
+def quiet_config(app: Starlette, grace_seconds: int, **more: Any) -> uvicorn.Config:
+    """A server that logs errors only, and ends requests that take longer than `grace_seconds` after its stop."""
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        # There is no proxy.
+        proxy_headers=False,
+        timeout_graceful_shutdown=grace_seconds,
+        limit_concurrency=MOST_CONNECTIONS,
+        **more,
+    )
+
+
+def serve(
+    listen: str, app: Starlette, service: LoadService, *, tls: dict[str, Any] | None = None, lacks: Sequence[str] = ()
+) -> int:
+    """Serves `app` until SIGTERM or Ctrl-C, then stops a running load; returns the exit code.
+
+    Raises OptionsError if the address cannot be bound, or is not loopback though `lacks` names missing options.
+    """
+    listener = _listen(listen, lacks)
+    host, port = listener.getsockname()[:2]
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    print(f"loadgen: listening on {'http' if tls is None else 'https'}://{address}", flush=True)
+    # uvicorn shuts down on a signal, then raises it again.
+    signal.signal(signal.SIGTERM, lambda *_: None)
     try:
-        return version("sinkbench")
-    except PackageNotFoundError:
-        # A checkout that is not installed.
-        return "unknown"
+        uvicorn.Server(quiet_config(app, GRACE_SECONDS, **(tls or {}))).run(sockets=[listener])
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    finally:
+        service.cancel(CANCEL_SECONDS)
+    return ExitCode.DONE
+
+
+def tls_options(certificate: Path | None, key: Path | None) -> dict[str, Any] | None:
+    """Returns uvicorn's options for these PEM files; None without them. Raises OptionsError if they do not match."""
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise OptionsError("tls-certificate, tls-key: found one without the other; give both")
+    read_option(certificate, "tls-certificate")
+    read_option(key, "tls-key", private=True)
+    try:
+        # Without a password a key that is encrypted would be asked for on the terminal.
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key, "")
+    except (ssl.SSLError, ValueError) as error:
+        raise OptionsError(
+            f"tls-certificate, tls-key: {certificate} and {key} are no certificate and its key in PEM format without a"
+            f" passphrase ({getattr(error, 'reason', None) or 'no reason given'}); give others"
+        ) from None
+    return {"ssl_certfile": certificate, "ssl_keyfile": key}
+
+
+def hosts_of(listen: str) -> list[str]:
+    """Names and addresses by which clients may address the server: the host's, and this machine's."""
+    name = socket.gethostname()
+    host = listen.rpartition(":")[0].removeprefix("[").removesuffix("]")
+    addresses = {each.address.partition("%")[0] for some in psutil.net_if_addrs().values() for each in some}
+    every = ["localhost", "127.0.0.1", "::1", host, name, name.partition(".")[0], *sorted(addresses)]
+    return [f"[{each}]" if ":" in each else each for each in every]
+
+
+def lacking(*, tls: bool, users: bool, private_network: bool) -> list[str]:
+    """Returns the options without which it may listen on loopback only: any client could have it write to Kafka."""
+    if private_network:
+        return []
+    return [*([] if tls else ["--tls-certificate", "--tls-key"]), *([] if users else ["--users"])]
+
+
+def _listen(listen: str, lacks: Sequence[str]) -> socket.socket:
+    host, colon, port = listen.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise OptionsError(f"listen: found {listen!r}; give HOST:PORT, such as {DEFAULT_LISTEN}")
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0]
+        # Checks the bound address, since a name may resolve differently the next time.
+        if not lacks or ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback:
+            listener = socket.create_server(address, family=family)
+            # asyncio sets it only for sockets that name their protocol; without it each answer waits for 40 ms.
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return listener
+    except OSError as error:
+        # create_server's own text repeats the address.
+        why = error.strerror.partition(" (while")[0] if error.strerror else str(error)
+        raise OptionsError(
+            f"listen: {listen} cannot be listened on ({why}); stop what listens there, or give another with --listen"
+        ) from None
+    raise OptionsError(
+        f"listen: {listen} can be reached from other machines without a password; add {', '.join(lacks)}, or"
+        " --private-network if only your own clients are on its network"
+    )

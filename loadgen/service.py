@@ -12,12 +12,12 @@ from loadgen.dataset.store import Dataset
 from loadgen.engine import run
 from loadgen.errors import LoadgenError, OptionsError, UnusableError
 from loadgen.options import NOAA, Load
-from loadgen.progress import Show
 from loadgen.summary import LoadName, LoadState, Progress, Summary
 
 CANCEL_SECONDS = 7.0
 """Longer than a load takes to abandon its records in flight."""
 
+Show = Callable[[Progress], None]
 Engine = Callable[[Load, Show | None, threading.Event | None, Mapping[str, str] | None, Dataset | None], Summary]
 """Produces a load: `loadgen.engine.run`, or a test's replacement."""
 
@@ -36,17 +36,8 @@ class LoadService:
         self._state = LoadState(state="idle")
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._dataset: Dataset | None = None
-
-    @property
-    def dataset(self) -> Dataset | None:
-        with self._lock:
-            return self._dataset
-
-    def keep(self, dataset: Dataset) -> None:
-        """Sets the records of the next loads; a running load keeps its own."""
-        with self._lock:
-            self._dataset = dataset
+        self.dataset: Dataset | None = None
+        """The records of the next loads; a running load keeps its own."""
 
     @property
     def state(self) -> LoadState:
@@ -56,7 +47,7 @@ class LoadService:
     def start(self, load: Load) -> LoadState:
         """Begins `load`. Raises BusyError if another is running, and OptionsError if its records were not sent."""
         with self._lock:
-            dataset = None if load.records == NOAA else self._dataset
+            dataset = None if load.records == NOAA else self.dataset
             if load.records != NOAA and (dataset is None or dataset.facts.sha256 != load.records):
                 raise OptionsError("records: are neither noaa nor those that were sent last; send them by PUT /records")
             if load.key is not None:

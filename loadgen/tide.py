@@ -1,28 +1,32 @@
-"""Real NOAA CO-OPS stations, and their tides from harmonic constituents.
+"""NOAA CO-OPS stations, and tides from their harmonic constituents.
 
 `stations.json` has NOAA's data (public domain) of 114 stations: id, name, position, and amplitude (m) and Greenwich
 phase lag (degrees) of the eight largest astronomical constituents. A level is their sum above mean sea level. NOAA's
-prediction has 29 more constituents, and changing nodal corrections; here they are those of the load's first time."""
+prediction has 29 more constituents, and changing nodal corrections; here they are those of the first level."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib import resources
 
 import numpy as np
 import numpy.typing as npt
 
+FIRST_T = np.datetime64("2026-01-01T00:00", "m")
+"""Time of each gauge's first level, in UTC."""
 INTERVAL_MINUTES = 6
 """NOAA's interval between two levels of a gauge."""
-
 STEPS_BEFORE_REPEAT = 600_000_000
 """After this many levels of a gauge (6,800 years) its times begin again, so that the year keeps four digits."""
 
-SPEED_DEGREES_PER_HOUR = {
-    "M2": 28.9841042, "S2": 30.0, "N2": 28.4397295, "K2": 30.0821373,
-    "K1": 15.0410686, "O1": 13.9430356, "P1": 14.9589314, "Q1": 13.3986609,
+# Speed (degrees an hour), and at FIRST_T the equilibrium argument V0 + u (degrees, after Schureman, Manual of Harmonic
+# Analysis and Prediction of Tides, 1941) and the nodal factor f (after Pugh, Tides, Surges and Mean Sea-Level, 1987).
+CONSTITUENTS = {
+    "M2": (28.9841042, 66.045133, 0.964777), "S2": (30.0, 0.0, 1.0),
+    "N2": (28.4397295, 59.37638, 0.964777), "K2": (30.0821373, 206.753129, 1.296262),
+    "K1": (15.0410686, 13.391875, 1.115476), "O1": (13.9430356, 51.428423, 1.187017),
+    "P1": (14.9589314, 349.333384, 1.0), "Q1": (13.3986609, 44.75967, 1.187017),
 }  # fmt: skip
 
 
@@ -43,22 +47,16 @@ def load_stations() -> list[Station]:
 
 
 class Tide:
-    def __init__(self, stations: list[Station], first_t: str) -> None:
-        """`first_t` is "YYYY-MM-DD HH:MM" in UTC, since the phases are Greenwich's."""
-        moment = datetime.strptime(first_t, "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
-        self._first = np.datetime64(first_t.replace(" ", "T"), "m")
-        argument, factor = _astronomical(moment)
-        names = list(SPEED_DEGREES_PER_HOUR)
-        pairs = np.array([[station.constituents[name] for name in names] for station in stations])
-        self._amplitude = pairs[:, :, 0] * np.array([factor[name] for name in names])
-        self._phase = np.radians(np.array([argument[name] for name in names]) - pairs[:, :, 1])
-        self._speed = np.radians([SPEED_DEGREES_PER_HOUR[name] for name in names])
+    def __init__(self, stations: list[Station]) -> None:
+        pairs = np.array([[station.constituents[name] for name in CONSTITUENTS] for station in stations])
+        speed, argument, factor = np.array(list(CONSTITUENTS.values())).T
+        self._amplitude, self._phase = pairs[:, :, 0] * factor, np.radians(argument - pairs[:, :, 1])
+        self._speed = np.radians(speed)
         self.highest_mm = int(np.ceil(self._amplitude.sum(axis=1).max() * 1000))
 
     def levels_mm(self, first_step: int, steps: int) -> npt.NDArray[np.int64]:
         """Levels in whole mm above mean sea level, shape (steps, stations), within +-`highest_mm`."""
-        hours = self._steps(first_step, steps) * (INTERVAL_MINUTES / 60)
-        angle = hours[:, None] * self._speed
+        angle = (_steps(first_step, steps) * (INTERVAL_MINUTES / 60))[:, None] * self._speed
         # cos(a + b) = cos a cos b - sin a sin b: a product of two small tables replaces one cosine for every station,
         # step and constituent. A matrix product would start a thread on every core, which spins between calls.
         level = np.einsum("tc,sc->ts", np.cos(angle), self._amplitude * np.cos(self._phase))
@@ -66,43 +64,12 @@ class Tide:
         whole: npt.NDArray[np.int64] = np.rint(level * 1000).astype(np.int64)
         return whole
 
-    def times(self, first_step: int, steps: int) -> list[str]:
-        minutes = (self._steps(first_step, steps) * INTERVAL_MINUTES).astype("timedelta64[m]")
-        return [text.replace("T", " ") for text in np.datetime_as_string(self._first + minutes).tolist()]
 
-    @staticmethod
-    def _steps(first_step: int, steps: int) -> npt.NDArray[np.int64]:
-        counted: npt.NDArray[np.int64] = np.arange(first_step, first_step + steps, dtype=np.int64)
-        return np.remainder(counted, STEPS_BEFORE_REPEAT)
+def times(first_step: int, steps: int) -> list[str]:
+    minutes = (_steps(first_step, steps) * INTERVAL_MINUTES).astype("timedelta64[m]")
+    return [text.replace("T", " ") for text in np.datetime_as_string(FIRST_T + minutes).tolist()]
 
 
-def _astronomical(moment: datetime) -> tuple[dict[str, float], dict[str, float]]:
-    """Returns each constituent's equilibrium argument V0 + u (degrees) and nodal factor f.
-
-    Arguments after Schureman (Manual of Harmonic Analysis and Prediction of Tides, 1941), nodal corrections after Pugh
-    (Tides, Surges and Mean Sea-Level, 1987, table 4:3), mean longitudes after Meeus (Astronomical Algorithms).
-    """
-    since_j2000 = moment - datetime(2000, 1, 1, 12, tzinfo=UTC)
-    centuries = since_j2000.total_seconds() / (36525 * 86400)
-    moon = 218.3164477 + 481267.88123421 * centuries
-    sun = 280.46646 + 36000.76983 * centuries
-    perigee = 83.3532465 + 4069.0137287 * centuries
-    node = np.radians(125.04452 - 1934.136261 * centuries)
-    hour = 15 * (moment.hour + moment.minute / 60)
-    sine, cosine = float(np.sin(node)), float(np.cos(node))
-    argument = {
-        "M2": 2 * hour + 2 * sun - 2 * moon - 2.1 * sine,
-        "S2": 2 * hour,
-        "N2": 2 * hour + 2 * sun - 3 * moon + perigee - 2.1 * sine,
-        "K2": 2 * hour + 2 * sun - 17.7 * sine,
-        "K1": hour + sun + 90 - 8.9 * sine,
-        "O1": hour + sun - 2 * moon + 270 + 10.8 * sine,
-        "P1": hour - sun + 270,
-        "Q1": hour + sun - 3 * moon + perigee + 270 + 10.8 * sine,
-    }
-    lunar, declination = 1 - 0.037 * cosine, 1.009 + 0.187 * cosine
-    factor = {
-        "M2": lunar, "S2": 1.0, "N2": lunar, "K2": 1.024 + 0.286 * cosine,
-        "K1": 1.006 + 0.115 * cosine, "O1": declination, "P1": 1.0, "Q1": declination,
-    }  # fmt: skip
-    return argument, factor
+def _steps(first_step: int, steps: int) -> npt.NDArray[np.int64]:
+    counted: npt.NDArray[np.int64] = np.arange(first_step, first_step + steps, dtype=np.int64)
+    return np.remainder(counted, STEPS_BEFORE_REPEAT)

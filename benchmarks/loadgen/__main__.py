@@ -7,8 +7,7 @@ broker takes them, with the same acks, linger and batch size, without compressio
 machine hits both alike. Each round gives one ratio; the last line gives their minimum, median and maximum.
 
 kafka-producer-perf-test draws its records at random from a file of distinct records (`--payload-file`): its cheapest
-way that does not repeat one record for ever. With `--perf-makes` it makes random letters instead (`--record-size`),
-which takes it much more CPU time.
+way that does not repeat one record for ever.
 
 CPU seconds are user and system time of the whole process (RUSAGE_CHILDREN), with the JVM's start and compilation and
 with Python's imports. The median is also given without loadgen's start, which a load of one record measures; the JVM's
@@ -27,11 +26,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadgen import load_from
-from loadgen.records import RecordMaker
+from loadgen.options import load_from
+from loadgen.records import records_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAYLOADS = 100_000
+PARTITIONS, ACKS, LINGER_MS, BATCH_BYTES = 6, "all", 10, 262_144
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,6 @@ def main() -> int:
     parser.add_argument("--records", type=int, default=1_500_000)
     parser.add_argument("--record-bytes", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--partitions", type=int, default=6)
-    parser.add_argument("--acks", default="all")
-    parser.add_argument("--linger-ms", type=int, default=10)
-    parser.add_argument("--batch-bytes", type=int, default=262_144)
-    parser.add_argument("--perf-makes", action="store_true", help="let kafka-producer-perf-test make its records")
     options = parser.parse_args()
 
     stamp = int(time.time())
@@ -91,25 +86,16 @@ def main() -> int:
 
 def write_payloads(path: Path, options: argparse.Namespace) -> None:
     """Writes distinct records of loadgen's, one a line."""
-    load = load_from(
-        {"bootstrap": options.bootstrap, "topic": "none", "count": PAYLOADS, "record_bytes": options.record_bytes}
-    )
-    maker = RecordMaker(load)
-    seq = 0
-    with path.open("w", encoding="ascii") as file:
-        while seq < PAYLOADS:
-            count = min(maker.longest_batch(seq), PAYLOADS - seq)
-            now_us = time.time_ns() // 1000
-            file.writelines(f"{message['value']}\n" for message in maker.batch(seq, count, now_us, now_us))
-            seq += count
+    given = {"bootstrap": options.bootstrap, "topic": "none", "count": PAYLOADS, "record_bytes": options.record_bytes}
+    path.write_bytes(b"\n".join(records_of(load_from(given))) + b"\n")
 
 
 def run_loadgen(options: argparse.Namespace, topic: str, records: int) -> Measured:
     command = [
         *(sys.executable, "-m", "loadgen", "run", "--bootstrap", options.bootstrap, "--topic", topic),
-        *("--count", str(records), "--record-bytes", str(options.record_bytes), "--acks", options.acks),
-        *("--linger-ms", str(options.linger_ms), "--batch-bytes", str(options.batch_bytes)),
-        *("--partitions", str(options.partitions), "--replication", "1", "--no-progress"),
+        *("--count", str(records), "--record-bytes", str(options.record_bytes), "--acks", ACKS),
+        *("--linger-ms", str(LINGER_MS), "--batch-bytes", str(BATCH_BYTES)),
+        *("--partitions", str(PARTITIONS), "--replication", "1", "--no-progress"),
     ]
     measured, output = measure("loadgen", command, records, options)
     summary = json.loads(output)
@@ -121,15 +107,14 @@ def run_perf(options: argparse.Namespace, topic: str, payloads: Path) -> Measure
     create = [
         *(options.java, "-cp", f"{options.jars}/*", "org.apache.kafka.tools.TopicCommand"),
         *("--bootstrap-server", options.bootstrap, "--create", "--topic", topic),
-        *("--partitions", str(options.partitions), "--replication-factor", "1"),
+        *("--partitions", str(PARTITIONS), "--replication-factor", "1"),
     ]
     subprocess.run(create, check=True, capture_output=True)
-    source = ("--record-size", str(options.record_bytes)) if options.perf_makes else ("--payload-file", str(payloads))
     command = [
         *(options.java, "-Xmx512m", "-cp", f"{options.jars}/*", "org.apache.kafka.tools.ProducerPerformance"),
-        *("--topic", topic, "--num-records", str(options.records), *source, "--throughput", "-1"),
-        *("--bootstrap-server", options.bootstrap, "--command-property", f"acks={options.acks}"),
-        *(f"linger.ms={options.linger_ms}", f"batch.size={options.batch_bytes}", "buffer.memory=67108864"),
+        *("--topic", topic, "--num-records", str(options.records), "--payload-file", str(payloads)),
+        *("--throughput", "-1", "--bootstrap-server", options.bootstrap, "--command-property", f"acks={ACKS}"),
+        *(f"linger.ms={LINGER_MS}", f"batch.size={BATCH_BYTES}", "buffer.memory=67108864"),
     ]
     measured, output = measure("kafka-producer-perf-test", command, options.records, options)
     assert f"{options.records} records sent" in output, output

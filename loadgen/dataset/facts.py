@@ -23,7 +23,6 @@ class DatasetFacts(BaseModel, extra="ignore", frozen=True):
         bytes: of all values, without the member "bench".
         whole: whether these are all records of the source.
         left_out: records of a topic without a value (tombstones).
-        records_per_second: the pace of a topic's records by their timestamps.
     """
 
     source: str
@@ -37,7 +36,6 @@ class DatasetFacts(BaseModel, extra="ignore", frozen=True):
     largest_bytes: Count
     with_key: Count
     left_out: Count = 0
-    records_per_second: float | None = None
 
     @property
     def mean_bytes(self) -> float:
@@ -58,6 +56,4 @@ class DatasetFacts(BaseModel, extra="ignore", frozen=True):
             parts.append(f"{self.records - self.with_key:,} of them have no key, and are sent without one")
         if self.left_out:
             parts.append(f"{self.left_out:,} without a value are left out")
-        if self.records_per_second is not None:
-            parts.append(f"they were written at {self.records_per_second:,.1f} records/s")
         return "; ".join(parts)

@@ -1,15 +1,15 @@
-"""The records of a data set in memory, and the file that transfers them.
+"""The records of a data set in memory, the file that transfers them, and the records that a load makes of them.
 
-The file, which only sinkbench writes and reads, has a line of JSON, then little-endian arrays: the places of the
-parts (int64), which records have a key (bytes 0 and 1), the CRC-32 of each record's beginning (uint32; see
-`loadgen.checksum`), a topic's times in ms (int64), and the parts: each record's `opening` and key. So all load
-generators with the same file make the same records."""
+The file, which only sinkbench writes and reads, has a line of JSON, then numpy's arrays: the places of the parts, which
+records have a key, and the CRC-32 of each record's beginning (`loadgen.checksum`), and then the parts: each record's
+`opening` and key. So all load generators with the same file make the same records."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import mmap
+import zlib
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,15 +18,31 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from loadgen.checksum import crc_before_bench, parse
+from loadgen.checksum import DIGITS, SUM, crc_before_bench, parse
 from loadgen.dataset.facts import MOST_BYTES_KEPT, DatasetFacts
-from loadgen.dataset.record import opening, original
 from loadgen.errors import DatasetError
+from loadgen.records import LARGEST_BATCH, Message, Whole, digits_of
 
+BLANK = b" \t\r\n"
+"""JSON's white space."""
 # Memory per record in addition to its bytes, which matters for very many tiny records.
 BYTES_EACH = 29
-MAGIC = "sinkbench data set 2"
+MAGIC = "sinkbench data set 3"
 FIRST_LINE_BYTES = 4096
+# Limits the memory of one call with large records.
+MOST_BATCH_BYTES = 4 << 20
+SEQ_DIGITS, MICROSECONDS_DIGITS = 19, 16
+
+
+def opening(text: bytes) -> bytes:
+    """Returns the bytes of a JSON object up to where another member may follow."""
+    body = text.strip(BLANK)[:-1]
+    return body if not body[1:].strip(BLANK) else body + b", "
+
+
+def closed(start: bytes, bench: bytes) -> bytes:
+    """Returns a whole record: its `opening` and the value of the member "bench"."""
+    return b'%b"bench": %b}' % (start, bench)
 
 
 class Dataset:
@@ -35,52 +51,31 @@ class Dataset:
     def __init__(
         self,
         facts: DatasetFacts,
-        places: npt.NDArray[np.int64],
+        places: Whole,
         has_key: npt.NDArray[np.bool_],
         crcs: npt.NDArray[np.uint32],
-        times_ms: npt.NDArray[np.int64] | None,
         parts: bytes | mmap.mmap,
     ) -> None:
-        """`places` are where record i's opening begins (2 i), its key begins (2 i + 1), and the last key ends."""
-        self.facts = facts
-        self.parts = parts
-        self.starts = places[:-1:2]
-        """Where each record's opening begins in `parts`; it ends where the key begins."""
-        self.key_starts = places[1::2]
-        self.ends = places[2::2]
-        """Where each record's key ends."""
-        self.has_key = has_key
-        self.crcs = crcs
-        """The `crc_before_bench` of each record."""
-        self.times_ms = times_ms
-        """When each record was written, in ms since the epoch, in order; None if that is not known."""
+        """`places` are where record i's opening begins (2 i), its key begins (2 i + 1), and the last key ends; `crcs`
+        are each record's `crc_before_bench`."""
+        self.facts, self.has_key, self.crcs, self.parts = facts, has_key, crcs, parts
+        self.starts, self.key_starts, self.ends = places[:-1:2], places[1::2], places[2::2]
         self._places = places
-
-    def opening(self, index: int) -> bytes:
-        return self.parts[int(self.starts[index]) : int(self.key_starts[index])]
 
     def value(self, index: int) -> bytes:
         """The original record."""
-        return original(self.opening(index))
+        return self.parts[int(self.starts[index]) : int(self.key_starts[index])].removesuffix(b", ") + b"}"
 
     def key(self, index: int) -> bytes | None:
         return self.parts[int(self.key_starts[index]) : int(self.ends[index])] if self.has_key[index] else None
 
-    @property
-    def largest_key_bytes(self) -> int:
-        return int((self.ends - self.key_starts).max())
-
     def write(self, path: Path) -> None:
         """Writes the file that `read` reads."""
-        first = json.dumps({"is": MAGIC, "timed": self.times_ms is not None, **self.facts.model_dump()})
         with path.open("wb") as file:
-            file.write(first.encode() + b"\n")
-            file.write(self._places.astype("<i8").tobytes())
-            file.write(self.has_key.astype("u1").tobytes())
-            file.write(self.crcs.astype("<u4").tobytes())
-            if self.times_ms is not None:
-                file.write(self.times_ms.astype("<i8").tobytes())
-            file.write(self.parts)
+            file.write(json.dumps({"is": MAGIC, **self.facts.model_dump()}).encode() + b"\n")
+            for numbers in (self._places - self._places[0], self.has_key, self.crcs):
+                np.save(file, numbers)
+            file.write(memoryview(self.parts)[int(self._places[0]) :])
 
     @classmethod
     def read(cls, path: Path) -> Dataset:
@@ -89,33 +84,27 @@ class Dataset:
             try:
                 first = json.loads(file.readline(FIRST_LINE_BYTES))
                 facts, kind = DatasetFacts(**first), first["is"]
-            except (ValueError, KeyError, TypeError, ValidationError):
-                kind = None
-            if kind != MAGIC:
-                raise DatasetError(f"{path}: has no data set of this sinkbench")
-            at, count = file.tell(), facts.records
-            whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        numbers = (2 * count + 1) * 8 + count * (1 + 4) + (count * 8 if first["timed"] else 0)
-        if len(whole) < at + numbers:
-            raise DatasetError(f"{path}: is not whole")
-        places = np.frombuffer(whole, dtype="<i8", count=2 * count + 1, offset=at).astype(np.int64)
-        at += places.nbytes
-        has_key = np.frombuffer(whole, dtype="u1", count=count, offset=at).astype(np.bool_)
-        at += count
-        crcs = np.frombuffer(whole, dtype="<u4", count=count, offset=at).astype(np.uint32)
-        at += crcs.nbytes
-        times = None
-        if first["timed"]:
-            times = np.frombuffer(whole, dtype="<i8", count=count, offset=at).astype(np.int64)
-            at += times.nbytes
-        if len(whole) != at + int(places[-1]):
-            raise DatasetError(f"{path}: is not whole")
-        return cls(facts, places + at, has_key, crcs, times, whole)
+                places, has_key, crcs = (np.load(file) for _ in range(3))
+                at = file.tell()
+                parts = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            except (ValueError, KeyError, TypeError, EOFError, ValidationError):
+                raise DatasetError(f"{path}: has no whole data set of this sinkbench") from None
+        if kind != MAGIC or len(places) != 2 * facts.records + 1 or len(parts) != at + int(places[-1]):
+            raise DatasetError(f"{path}: has no whole data set of this sinkbench")
+        return cls(facts, places + at, has_key, crcs, parts)
 
-    @property
     def is_intact(self) -> bool:
         """Whether the records match the digest in their facts."""
-        return _digest(self) == self.facts.sha256
+        return self.digest() == self.facts.sha256
+
+    def digest(self) -> str:
+        digest = hashlib.sha256()
+        first = int(self.starts[0])
+        digest.update((self._places - first).astype("<i8").tobytes())
+        digest.update(self.has_key.astype("u1").tobytes())
+        with memoryview(self.parts) as parts:
+            digest.update(parts[first : int(self.ends[-1])])
+        return digest.hexdigest()
 
 
 class Builder:
@@ -148,10 +137,9 @@ class Builder:
         self._sizes.append(len(text))
         return True
 
-    def build(self, source: str, *, whole: bool, times_ms: Sequence[int] | None = None, left_out: int = 0) -> Dataset:
+    def build(self, source: str, *, whole: bool, left_out: int = 0) -> Dataset:
         sizes = np.frombuffer(self._sizes, dtype=np.int64)
         has_key = np.frombuffer(self._has_key, dtype=np.uint8).astype(np.bool_)
-        times = None if times_ms is None else np.array(times_ms, dtype=np.int64)
         middle, high = (int(each) for each in np.quantile(sizes, (0.5, 0.95), method="inverted_cdf"))
         facts = DatasetFacts(
             source=source,
@@ -165,28 +153,51 @@ class Builder:
             largest_bytes=int(sizes.max()),
             with_key=int(has_key.sum()),
             left_out=left_out,
-            records_per_second=None if times is None else _pace(times),
         )
         places = np.frombuffer(self._places, dtype=np.int64).copy()
-        crcs = np.array(self._crcs, dtype=np.uint32)
-        found = Dataset(facts, places, has_key, crcs, times, bytes(self._parts))
-        found.facts = facts.model_copy(update={"sha256": _digest(found)})
+        found = Dataset(facts, places, has_key, np.array(self._crcs, dtype=np.uint32), bytes(self._parts))
+        found.facts = facts.model_copy(update={"sha256": found.digest()})
         return found
 
 
-def _pace(times_ms: npt.NDArray[np.int64]) -> float | None:
-    """Records per second between the first and the last; None if all have one time."""
-    span = int(times_ms[-1] - times_ms[0])
-    return None if span <= 0 else round((len(times_ms) - 1) * 1000 / span, 3)
+class DatasetMaker:
+    """Record `seq` of a load is record `seq % records` of the data set, with the member "bench"."""
 
+    def __init__(self, dataset: Dataset, run: str) -> None:
+        self._dataset = dataset
+        self._sizes = dataset.ends - dataset.starts
+        self._run = json.dumps(run)
+        longest = 10**MICROSECONDS_DIGITS - 1
+        bench = len(closed(b"", self._bench(10**SEQ_DIGITS - 1, longest, longest, "f" * DIGITS)))
+        self.mean_bytes = max(1, int((dataset.key_starts - dataset.starts).mean()) + bench)
+        self.largest_bytes = int(self._sizes.max()) + bench
 
-def _digest(found: Dataset) -> str:
-    digest = hashlib.sha256()
-    first = int(found.starts[0])
-    digest.update((found._places - first).astype("<i8").tobytes())
-    digest.update(found.has_key.astype("u1").tobytes())
-    if found.times_ms is not None:
-        digest.update(found.times_ms.astype("<i8").tobytes())
-    with memoryview(found.parts) as parts:
-        digest.update(parts[first : int(found.ends[-1])])
-    return digest.hexdigest()
+    def longest_batch(self, seq: int) -> int:
+        if self.largest_bytes * LARGEST_BATCH <= MOST_BATCH_BYTES:
+            return LARGEST_BATCH
+        sizes = np.cumsum(self._sizes[self._indexes(seq, LARGEST_BATCH)])
+        return max(1, int(np.searchsorted(sizes, MOST_BATCH_BYTES, side="right")))
+
+    def batch(self, seq: int, count: int, due_us: int | Sequence[int], sent_us: int) -> list[Message]:
+        """See `Maker`."""
+        found, indexes, numbers = self._dataset, self._indexes(seq, count), range(seq, seq + count)
+        arrays = (found.starts, found.key_starts, found.ends, found.has_key, found.crcs)
+        dues = [due_us] * count if isinstance(due_us, int) else due_us
+        rows = list(zip(*(each[indexes].tolist() for each in arrays), numbers, dues, strict=True))
+        then, crc32 = f',"run":{self._run},"sent_us":{sent_us},"seq":', zlib.crc32
+        sums = digits_of([crc32(f'{{"due_us":{due}{then}{number}}}]'.encode(), crc) for *_, crc, number, due in rows])
+        parts = found.parts
+        return [
+            {
+                "key": parts[at_key:end] if has_key else None,
+                "value": closed(parts[start:at_key], self._bench(number, due, sent_us, digits)),
+            }
+            for (start, at_key, end, has_key, _, number, due), digits in zip(rows, sums, strict=True)
+        ]
+
+    def _indexes(self, seq: int, count: int) -> Whole:
+        return np.arange(seq, seq + count, dtype=np.int64) % self._dataset.facts.records
+
+    def _bench(self, seq: int, due_us: int, sent_us: int, digits: str) -> bytes:
+        members = f'"run": {self._run}, "seq": {seq}, "due_us": {due_us}, "sent_us": {sent_us}, "{SUM}": "{digits}"'
+        return f"{{{members}}}".encode()

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from loadgen.clientconfig import hide
+from loadgen.client import BROKER_TIMEOUT_SECONDS, open_client, why
 from loadgen.dataset.facts import SCHEME
 from loadgen.errors import DatasetError
-from loadgen.topic import BROKER_TIMEOUT_SECONDS, open_client
 
 AT_ONCE = 2_000
 POLL_SECONDS = 0.5
@@ -46,17 +45,6 @@ class Message(NamedTuple):
     value: bytes
 
 
-class TopicRecords(NamedTuple):
-    """The records of a topic by time, and the number of its tombstones.
-
-    If not `whole`, they are those up to one moment, from all partitions.
-    """
-
-    messages: list[Message]
-    whole: bool
-    left_out: int
-
-
 @dataclass
 class _Partition:
     end: int
@@ -64,13 +52,33 @@ class _Partition:
     bytes: int = 0
     cut: bool = False
     done: bool = False
+    left_out: int = 0
     messages: list[Message] = field(default_factory=list)
 
+    def take(self, message: Any) -> None:
+        key, value, offset = message.key(), message.value(), message.offset()
+        if self.done or offset >= self.end:
+            self.done = True
+            return
+        size = len(value or b"") + len(key or b"")
+        if value is None:
+            self.left_out += 1
+        elif self.messages and self.bytes + size > self.most_bytes:
+            self.cut = self.done = True
+        else:
+            self.bytes += size
+            self.messages.append(Message(message.timestamp()[1], message.partition(), offset, key, value))
+        self.done |= offset >= self.end - 1
 
-def read_topic(address: TopicAddress, client_settings: Mapping[str, str], most_bytes: int) -> TopicRecords:
+
+def read_topic(
+    address: TopicAddress, client_settings: Mapping[str, str], most_bytes: int
+) -> tuple[list[Message], bool, int]:
     """Reads a topic from its beginning to its current end, at most `most_bytes` with keys.
 
-    Raises DatasetError if the cluster does not answer, has no such topic, or sends nothing for 30 s.
+    Returns its records by time, whether these are all (else they are those up to one moment, from all partitions), and
+    the number of its tombstones. Raises DatasetError if the cluster does not answer, has no such topic, or sends
+    nothing for 30 s.
     """
     errors: list[Any] = []
     config = {
@@ -80,88 +88,52 @@ def read_topic(address: TopicAddress, client_settings: Mapping[str, str], most_b
         "enable.partition.eof": True,
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
-        **client_settings,
         "error_cb": errors.append,
     }
+    name = f"kafka://{address.bootstrap}/{address.topic}"
     consumer = open_client(Consumer, config, client_settings)
     try:
-        partitions = _partitions(consumer, address, most_bytes)
-        left_out = _read(consumer, address, partitions)
+        partitions = _partitions(consumer, address.topic, name, most_bytes)
+        moved = time.monotonic()
+        while not all(each.done for each in partitions.values()):
+            some = consumer.consume(AT_ONCE, POLL_SECONDS)
+            moved = time.monotonic() if some else moved
+            if time.monotonic() - moved > SILENT_SECONDS:
+                raise DatasetError(f"{name}: nothing more comes of it for {SILENT_SECONDS:g} s; check its brokers")
+            for message in some:
+                error = message.error()
+                if error is None:
+                    partitions[message.partition()].take(message)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    # Transaction markers take offsets, too.
+                    partitions[message.partition()].done = True
+                else:
+                    raise KafkaException(error)  # noqa: TRY301  as the client's own
+            consumer.pause([TopicPartition(address.topic, number) for number, each in partitions.items() if each.done])
     except KafkaException as error:
-        reasons = [each for each in errors if each.name() != "_ALL_BROKERS_DOWN"] or list(error.args)
-        why = hide(str(reasons[-1].str()), client_settings)
-        raise DatasetError(
-            f"kafka://{address.bootstrap}/{address.topic}: cannot be read ({why}); check the address and how to get in"
-        ) from None
+        cause = why(error, client_settings, errors)
+        raise DatasetError(f"{name}: cannot be read ({cause}); check the address and how to get in") from None
     finally:
         consumer.close()
     cut = [each.messages[-1].timestamp_ms for each in partitions.values() if each.cut and each.messages]
-    every = sorted(
-        (message for each in partitions.values() for message in each.messages),
-        key=lambda message: (message.timestamp_ms, message.partition, message.offset),
-    )
+    every = sorted((message for each in partitions.values() for message in each.messages), key=lambda each: each[:3])
     # After that moment some partitions are missing, which would change the mixture of keys.
     kept = [message for message in every if message.timestamp_ms <= min(cut)] if cut else every
-    return TopicRecords(kept or every[:1], not cut, left_out)
+    return kept or every[:1], not cut, sum(each.left_out for each in partitions.values())
 
 
-def _partitions(consumer: Any, address: TopicAddress, most_bytes: int) -> dict[int, _Partition]:
-    """Assigns the consumer to the partitions that have records; returns each with its end."""
-    topic = consumer.list_topics(address.topic, timeout=BROKER_TIMEOUT_SECONDS).topics[address.topic]
+def _partitions(consumer: Any, name: str, address: str, most_bytes: int) -> dict[int, _Partition]:
+    """Assigns the consumer to the partitions of a topic that have records; returns each with its end."""
+    topic = consumer.list_topics(name, timeout=BROKER_TIMEOUT_SECONDS).topics[name]
     if topic.error is not None:
         raise DatasetError(
-            f"kafka://{address.bootstrap}/{address.topic}: there is no such topic to read ({topic.error.str()}); name"
-            " another, or have yourself let in"
+            f"{address}: there is no such topic to read ({topic.error.str()}); name another, or have yourself let in"
         )
-    found = {}
-    for number in topic.partitions:
-        start, end = consumer.get_watermark_offsets(
-            TopicPartition(address.topic, number), timeout=BROKER_TIMEOUT_SECONDS
-        )
-        if end > start:
-            found[number] = (start, end)
-    partitions = {number: _Partition(end, most_bytes // len(found)) for number, (_, end) in found.items()}
+    every = {
+        number: consumer.get_watermark_offsets(TopicPartition(name, number), timeout=BROKER_TIMEOUT_SECONDS)
+        for number in topic.partitions
+    }
+    found = {number: (start, end) for number, (start, end) in every.items() if end > start}
     # Without a subscription no group is joined, and nothing is committed.
-    consumer.assign([TopicPartition(address.topic, number, start) for number, (start, _) in found.items()])
-    return partitions
-
-
-def _read(consumer: Any, address: TopicAddress, partitions: Mapping[int, _Partition]) -> int:
-    """Reads each partition up to its end or limit; returns the number of tombstones."""
-    left_out, moved = 0, time.monotonic()
-    while not all(each.done for each in partitions.values()):
-        some = consumer.consume(AT_ONCE, POLL_SECONDS)
-        if some:
-            moved = time.monotonic()
-        elif time.monotonic() - moved > SILENT_SECONDS:
-            raise DatasetError(
-                f"kafka://{address.bootstrap}/{address.topic}: nothing more comes of it for {SILENT_SECONDS:g} s;"
-                " check its brokers"
-            )
-        for message in some:
-            partition, error = partitions[message.partition()], message.error()
-            if error is not None:
-                if error.code() != KafkaError._PARTITION_EOF:
-                    raise KafkaException(error)
-                # Transaction markers take offsets, too.
-                partition.done = True
-                continue
-            if partition.done or message.offset() >= partition.end:
-                partition.done = True
-            elif message.value() is None:
-                left_out += 1
-            else:
-                _take(partition, message)
-            partition.done |= message.offset() >= partition.end - 1
-        consumer.pause([TopicPartition(address.topic, number) for number, each in partitions.items() if each.done])
-    return left_out
-
-
-def _take(partition: _Partition, message: Any) -> None:
-    key, value = message.key(), message.value()
-    size = len(value) + len(key or b"")
-    if partition.messages and partition.bytes + size > partition.most_bytes:
-        partition.cut = partition.done = True
-        return
-    partition.bytes += size
-    partition.messages.append(Message(message.timestamp()[1], message.partition(), message.offset(), key, value))
+    consumer.assign([TopicPartition(name, number, start) for number, (start, _) in found.items()])
+    return {number: _Partition(end, most_bytes // len(found)) for number, (_, end) in found.items()}

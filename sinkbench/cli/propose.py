@@ -19,7 +19,7 @@ from sinkbench.sinks import sink_kinds
 app = commands()
 # N records take some seconds to read.
 MOST_RECORDS = 100_000
-ENDINGS = (".gz", ".gzip", ".zst", ".zstd", ".ndjson", ".jsonl", ".json", ".csv", ".tsv", ".parquet")
+ENDINGS = (".gz", ".gzip", ".ndjson", ".jsonl", ".json", ".csv", ".tsv", ".parquet")
 
 
 @app.command()

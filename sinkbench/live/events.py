@@ -1,22 +1,16 @@
-"""The events of a run, and views that print them as plain lines."""
+"""The events of a run, and their words."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
-from rich.console import Console
-
-from loadgen.reading import printable
 from sinkbench.analysis.lag import lag_in_words
 from sinkbench.analysis.samples import Sample
 from sinkbench.analysis.words import percent
 from sinkbench.results import Recovery, TrialRecord
-from sinkbench.secrets import redacted
-
-PLAIN_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -31,39 +25,40 @@ class RunStep:
     left_seconds: float | None = None
 
 
-class Events(Protocol):
-    """What a run reports to its observers; `phase`, `progress` and `sample` also serve a trial's observer."""
+class Events:
+    """What a run reports to its observers, which override what they need. `phase`, `progress` and `sample` also serve a
+    trial's observer."""
 
     def begin(self, run: str, cells: Sequence[str], trials: int | None, kept: Sequence[TrialRecord] = ()) -> None:
         """A run begins with at most `trials` trials per cell; a resumed run already has `kept`."""
-        return
 
     def say(self, line: str) -> None:
         """A message for the user."""
 
     def step(self, step: RunStep) -> None:
-        return
+        """A pilot, limit or trial begins."""
 
     def phase(self, text: str) -> None:
-        return
+        """A part of the step begins."""
 
     def progress(self, done: int, total: int) -> None:
         """Number of records so far in the topic or in the sink."""
-        return
 
     def sample(self, sample: Sample) -> None:
-        return
+        """The probes were read."""
 
     def ended(self, record: TrialRecord) -> None:
         """A trial ended."""
 
 
-class Ui(Events, Protocol):
+class Ui(Events):
     """A view of a run, shown from its entry to its exit."""
 
-    def __enter__(self) -> Ui: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        return None
 
 
 def duration(seconds: float) -> str:
@@ -103,19 +98,14 @@ def _recovery(found: Recovery) -> str:
 
 
 def _audit(record: TrialRecord) -> str:
-    if record.audit is None:
-        return f"not audited: {record.not_audited}" if record.not_audited else "not audited"
     found = record.audit
-    words = [f"{found.lost:,} lost", f"{found.duplicates:,} duplicated"]
+    if found is None:
+        return f"not audited: {record.not_audited}" if record.not_audited else "not audited"
+    counts = {"lost": found.lost, "duplicated": found.duplicates}
     if found.stale is not None:
-        words = [
-            f"{found.stale:,} stale",
-            f"{found.missing or 0:,} missing",
-            f"{found.not_deleted or 0:,} not deleted keys",
-        ]
-    if found.dead_letters:
-        words.append(f"{found.dead_letters:,} dead letters")
-    return f"{', '.join(words)} of {found.produced:,}"
+        counts = {"stale": found.stale, "missing": found.missing or 0, "not deleted keys": found.not_deleted or 0}
+    counts |= {"dead letters": found.dead_letters} if found.dead_letters else {}
+    return f"{', '.join(f'{count:,} {what}' for what, count in counts.items())} of {found.produced:,}"
 
 
 class Rate:
@@ -133,47 +123,3 @@ class Rate:
         self._seen = [*self._seen[-11:], (now, done)]
         first, last = self._seen[0], self._seen[-1]
         return (last[1] - first[1]) / (last[0] - first[0]) if last[0] > first[0] else 0.0
-
-
-class QuietUi(Ui):
-    """Prints messages and a line for each trial."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def say(self, line: str) -> None:
-        self._console.print(printable(redacted(line)), markup=False, highlight=False, soft_wrap=True)
-
-    def ended(self, record: TrialRecord) -> None:
-        self.say(trial_line(record))
-
-
-class PlainUi(QuietUi):
-    """Also prints each step, and its progress every ten seconds: for a log."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(console)
-        self._rate = Rate()
-        self._phase = ""
-        self._printed = 0.0
-
-    def step(self, step: RunStep) -> None:
-        left = "" if step.left_seconds is None else f", about {duration(step.left_seconds)} left"
-        self.say(f"[{step.number}/{step.total}] {step.name}{left}")
-        self._printed = time.monotonic()
-
-    def phase(self, text: str) -> None:
-        self._phase = text
-        self._rate = Rate()
-
-    def progress(self, done: int, total: int) -> None:
-        rate = self._rate.add(done)
-        if time.monotonic() - self._printed >= PLAIN_SECONDS:
-            self._printed = time.monotonic()
-            self.say(f"    {self._phase}: {done:,} of {total:,} records, {rate:,.0f} records/s")

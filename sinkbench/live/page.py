@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from loadgen.serve import quiet_config
+from loadgen.server import quiet_config
 from sinkbench.errors import SettingsError
 from sinkbench.live.state import LiveRun
 

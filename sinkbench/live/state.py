@@ -6,19 +6,20 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal, TypedDict, cast
 
-from sinkbench.analysis.samples import Sample
-from sinkbench.live.events import Rate, RunStep, trial_line
-from sinkbench.live.readings import ChartSeries, LastMinute
+from sinkbench.analysis.samples import Sample, connection_peaks
+from sinkbench.live.events import Events, Rate, RunStep, trial_line
 from sinkbench.metrics.standing import at_least, rated
 from sinkbench.results import TrialRecord
 from sinkbench.secrets import redacted
+from sinkbench.topology import service_of
 
 MOST_LINES = 50
-_NO_STEP = RunStep(0, 0, "", "trial")
+MOST_POINTS = 120
+# Samples at a fixed interval come a little early or late, so this is a little less than half a second.
+SPACING_SECONDS = 0.48
 
 State = Literal["waiting", "pilot", "running", "done", "invalid"]
 Ending = Literal["complete", "interrupted", "failed"]
@@ -66,6 +67,20 @@ class LogLine(TypedDict):
     bad: bool
 
 
+class ChartSeries(TypedDict):
+    """Series of equal length, oldest point first; None: not known.
+
+    `rate` is per second since the previous point; `servers` are connections of the database.
+    """
+
+    seconds: list[float]
+    rate: list[float | None]
+    lag: list[int | None]
+    clients: list[int | None]
+    servers: list[int | None]
+    cpu: dict[str, list[float | None]]
+
+
 class Snapshot(TypedDict, total=False):
     """The known parts of a run, or in news those that changed."""
 
@@ -76,58 +91,84 @@ class Snapshot(TypedDict, total=False):
     lines: list[LogLine]
 
 
-@dataclass
-class _Cell:
-    of: int | None
-    active: Literal["pilot", "running"] | None = None
-    tried: bool = False
-    taken: int = 0
-    invalid: int = 0
-    lost: int = 0
-    valid: list[TrialRecord] = field(default_factory=list)
+class LastMinute:
+    """The last minute of a trial's samples, in as many points as a small chart can show."""
 
-    @property
-    def state(self) -> State:
-        if self.active is not None:
-            return self.active
-        if not self.tried:
-            return "waiting"
-        return "invalid" if self.taken and self.invalid == self.taken else "done"
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._points: deque[dict[str, float | None]] = deque(maxlen=MOST_POINTS)
+        self._cores: deque[dict[str, float]] = deque(maxlen=MOST_POINTS)
+        self._stored: tuple[float, int] | None = None
+        self._used: dict[str, tuple[float, float]] = {}
+
+    def add(self, sample: Sample) -> bool:
+        """Adds a sample, in constant time; returns whether it made a point."""
+        now, stored = sample.seconds, sample.stored
+        last = self._points[-1]["seconds"] if self._points else None
+        if last is not None and now < last - SPACING_SECONDS:
+            # The clock of another trial.
+            self._begin()
+        elif last is not None and now - last < SPACING_SECONDS:
+            return False
+        rate = lag = None
+        if stored is not None:
+            if self._stored is not None:
+                rate = round(max(stored - self._stored[1], 0) / (now - self._stored[0]), 1)
+            self._stored = now, stored
+            lag = None if sample.in_topic is None else max(sample.in_topic - stored, 0)
+        clients, servers = connection_peaks([sample])
+        point = {"seconds": round(now, 2), "rate": rate, "lag": lag, "clients": clients, "servers": servers}
+        self._points.append(point)
+        cores: dict[str, float] = {}
+        for name, used in sample.cpu_seconds.items():
+            before = self._used.pop(name, None)
+            if used is None:
+                continue
+            self._used[name] = now, used
+            # Less CPU time than before means a restarted process.
+            if before is not None and used >= before[1]:
+                of = service_of(name)
+                cores[of] = round(cores.get(of, 0.0) + (used - before[1]) / (now - before[0]), 3)
+        self._cores.append(cores)
+        return True
+
+    def readings(self) -> ChartSeries:
+        services = dict.fromkeys(name for cores in self._cores for name in cores)
+        cpu = {name: [cores.get(name) for cores in self._cores] for name in services}
+        names = ("seconds", "rate", "lag", "clients", "servers")
+        return cast("ChartSeries", {**{name: [point[name] for point in self._points] for name in names}, "cpu": cpu})
 
 
-class LiveRun:
-    """The state of a run, updated by `Events`, each in constant time and from any thread."""
+class LiveRun(Events):
+    """The state of a run, updated by events, each in constant time and from any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._started = clock()
+        self._started = self._step_began = clock()
+        self._left: float | None = None
         self._ended: float | None = None
-        self._ending: Ending | None = None
+        self.ending: Ending | None = None
         self._name = ""
-        self._cells: dict[str, _Cell] = {}
-        self._shown: dict[str, str] = {}
-        self._step = _NO_STEP
-        self._step_began = 0.0
-        self._phase = ""
-        self._done: tuple[int, int] | None = None
-        self._rate: float | None = None
+        self._cells: dict[str, CellNow] = {}
+        self._valid: dict[str, list[TrialRecord]] = {}
+        self._step = _step(RunStep(0, 0, "", "trial"))
         self._rates = Rate(clock)
         self._course = LastMinute()
         self._lines: deque[LogLine] = deque(maxlen=MOST_LINES)
         self._said = 0
         self._count = 1
-        self._changed = dict.fromkeys(("run", "step", "cells", "readings", "lines"), 1)
-
-    @property
-    def ending(self) -> Ending | None:
-        return self._ending
+        self._changed = dict.fromkeys(Snapshot.__annotations__, 1)
 
     def begin(self, run: str, cells: Sequence[str], trials: int | None, kept: Sequence[TrialRecord] = ()) -> None:
         with self._lock:
             self._name = redacted(run)
-            self._cells = {key: _Cell(trials) for key in cells}
-            self._shown = {key: redacted(key) for key in cells}
+            self._valid = {key: [] for key in cells}
+            none: CellNow = {"cell": "", "state": "waiting", "taken": 0, "of": trials, "invalid": 0, "lost": 0,
+                             "records_per_second": None}  # fmt: skip
+            self._cells = {key: {**none, "cell": redacted(key)} for key in cells}
             for record in kept:
                 self._count_in(record)
             self._note("run", "cells")
@@ -138,25 +179,24 @@ class LiveRun:
 
     def step(self, step: RunStep) -> None:
         with self._lock:
-            self._step, self._step_began = step, self._clock()
-            self._phase, self._done, self._rate = "", None, None
+            self._left, self._step_began = step.left_seconds, self._clock()
+            self._step = _step(step)
             self._course, self._rates = LastMinute(), Rate(self._clock)
-            for cell in self._cells.values():
-                cell.active = None
-            for key in step.cells:
-                if key in self._cells:
-                    self._cells[key].active = "pilot" if step.kind == "pilot" else "running"
+            for key, cell in self._cells.items():
+                cell["state"] = _at_rest(cell)
+                if key in step.cells:
+                    cell["state"] = "pilot" if step.kind == "pilot" else "running"
             self._note("run", "step", "cells", "readings")
 
     def phase(self, text: str) -> None:
         with self._lock:
-            self._phase, self._done, self._rate = redacted(text), None, None
+            self._step = {**self._step, "phase": redacted(text), "done": None, "records": None, "rate": None}
             self._rates = Rate(self._clock)
             self._note("step")
 
     def progress(self, done: int, total: int) -> None:
         with self._lock:
-            self._done, self._rate = (done, total), round(self._rates.add(done), 1)
+            self._step = {**self._step, "done": done, "records": total, "rate": round(self._rates.add(done), 1)}
             self._note("step")
 
     def sample(self, sample: Sample) -> None:
@@ -173,10 +213,10 @@ class LiveRun:
     def end(self, ending: Ending) -> None:
         """The run ended; no event follows."""
         with self._lock:
-            self._ending, self._ended = ending, self._clock()
-            self._step, self._phase, self._done, self._rate = _NO_STEP, "", None, None
+            self.ending, self._ended, self._left = ending, self._clock(), None
+            self._step = _step(RunStep(0, 0, "", "trial"))
             for cell in self._cells.values():
-                cell.active = None
+                cell["state"] = _at_rest(cell)
             self._note("run", "step", "cells")
 
     def snapshot(self) -> Snapshot:
@@ -187,8 +227,8 @@ class LiveRun:
         with self._lock:
             parts: dict[str, Callable[[], object]] = {
                 "run": self._run_now,
-                "step": self._step_now,
-                "cells": self._cells_now,
+                "step": lambda: self._step,
+                "cells": lambda: [cell.copy() for cell in self._cells.values()],
                 "readings": self._course.readings,
                 "lines": lambda: list(self._lines),
             }
@@ -196,17 +236,26 @@ class LiveRun:
             return self._count, cast("Snapshot", found)
 
     def _count_in(self, record: TrialRecord) -> None:
-        cell = self._cells.get(record.cell)
+        cell, valid = self._cells.get(record.cell), self._valid.get(record.cell, [])
         if cell is None:
             return
-        cell.active, cell.tried = None, True
-        cell.lost += _lost(record)
+        cell["lost"] += _lost(record)
         # A pilot does not count as a trial of the cell.
         if not record.pilot:
-            cell.taken += 1
-            cell.invalid += bool(record.invalid)
+            kept = [each for each in valid if each.trial != record.replaces]
+            # A trial that is replaced is no longer a trial of the cell, nor an invalid one.
+            if record.replaces is None:
+                cell["taken"] += 1
+            elif len(kept) == len(valid):
+                cell["invalid"] -= 1
+            valid[:] = kept
+            cell["invalid"] += bool(record.invalid)
             if record.records_per_second is not None and not record.invalid:
-                cell.valid.append(record)
+                valid.append(record)
+        cell["state"] = _at_rest(cell)
+        rates = [] if at_least(valid) is not None else [trial.records_per_second for trial in rated(valid)]
+        known = [rate for rate in rates if rate is not None]
+        cell["records_per_second"] = median(known) if known else None
 
     def _note(self, *parts: str) -> None:
         self._count += 1
@@ -219,46 +268,22 @@ class LiveRun:
 
     def _run_now(self) -> RunNow:
         now = self._clock() if self._ended is None else self._ended
-        left = self._step.left_seconds
-        return {
-            "name": self._name,
-            "ending": self._ending,
-            "elapsed_seconds": round(now - self._started, 1),
-            "left_seconds": None if left is None else round(max(left - (now - self._step_began), 0.0), 1),
-        }
+        left = None if self._left is None else round(max(self._left - (now - self._step_began), 0.0), 1)
+        elapsed = round(now - self._started, 1)
+        return {"name": self._name, "ending": self.ending, "elapsed_seconds": elapsed, "left_seconds": left}
 
-    def _step_now(self) -> StepNow:
-        done, records = (None, None) if self._done is None else self._done
-        return {
-            "number": self._step.number,
-            "total": self._step.total,
-            "name": redacted(self._step.name),
-            "phase": self._phase,
-            "done": done,
-            "records": records,
-            "rate": self._rate,
-        }
 
-    def _cells_now(self) -> list[CellNow]:
-        return [
-            {
-                "cell": self._shown[key],
-                "state": cell.state,
-                "taken": cell.taken,
-                "of": cell.of,
-                "invalid": cell.invalid,
-                "lost": cell.lost,
-                "records_per_second": _rate(cell.valid),
-            }
-            for key, cell in self._cells.items()
-        ]
+def _step(step: RunStep) -> StepNow:
+    unknown = {"phase": "", "done": None, "records": None, "rate": None}
+    return cast("StepNow", {"number": step.number, "total": step.total, "name": redacted(step.name), **unknown})
+
+
+def _at_rest(cell: CellNow) -> State:
+    """The state of a cell of which no trial is going on."""
+    if not cell["taken"]:
+        return "waiting"
+    return "invalid" if cell["invalid"] == cell["taken"] else "done"
 
 
 def _lost(record: TrialRecord) -> int:
     return 0 if record.audit is None else record.audit.lost + (record.audit.missing or 0)
-
-
-def _rate(valid: Sequence[TrialRecord]) -> float | None:
-    rates = [] if at_least(valid) is not None else [trial.records_per_second for trial in rated(valid)]
-    known = [rate for rate in rates if rate is not None]
-    return median(known) if known else None

@@ -18,7 +18,6 @@ from sinkbench.plan.sections import (
     CapacitySection,
     DrainLoad,
     FaultsSustain,
-    OfferedLoad,
     OfferedSustain,
     PlanChanges,
     PlanDrain,
@@ -100,7 +99,6 @@ class CapacityPlan(ConstantLoadPlan):
     """What is the highest sustained rate?"""
 
     mode: Literal["capacity"]
-    load: Annotated[OfferedLoad, LOAD] = OfferedLoad()
     capacity: CapacitySection = Field(default=CapacitySection(), description="the capacity search")
 
 
@@ -130,11 +128,7 @@ class SustainPlan(_RatedPlan):
     """Does a pipeline sustain a constant rate, and with which latency?"""
 
     mode: Literal["sustain"]
-    load: Annotated[OfferedLoad, LOAD] = OfferedLoad()
     sustain: Annotated[ReadsSustain, _SUSTAIN] = ReadsSustain()
-
-    def _has_another_load(self, entry: PipelineEntry) -> bool:
-        return self.load.pace != "even"
 
     @model_validator(mode="after")
     def _reads_have_queries(self) -> Self:
@@ -147,13 +141,6 @@ class SustainPlan(_RatedPlan):
         plan = super().with_records(records, key)
         unread = plan.sustain.model_copy(update={"reads_per_second": ()})
         return plan.model_copy(update={"sustain": unread}) if plan.load.own else plan
-
-    def at_pace(self, records_per_second: float) -> Self:
-        """Returns the plan with this rate if it follows the pace of records and has no rate."""
-        if self.load.pace == "even" or self.sustain.records_per_second is not None:
-            return self
-        sustain = self.sustain.model_copy(update={"records_per_second": (records_per_second,)})
-        return self.model_copy(update={"sustain": sustain})
 
 
 class FaultsPlan(_RatedPlan):

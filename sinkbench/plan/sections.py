@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from loadgen.changes import shares_add_up
 from loadgen.forms import DOCUMENT, Form
-from loadgen.options import NOAA
+from loadgen.options import NOAA, shares_add_up
 from sinkbench.plan.entries import Acks, Backlog, Count, Rates, Reads, Seconds, Share
 from sinkbench.yamlfile import Section, mistake
 
@@ -16,7 +16,7 @@ from sinkbench.yamlfile import Section, mistake
 LEAST_RECORD_BYTES = 400
 # Keys of a load for NOAA's records or your own.
 _OF_NOAA = ("keys", "record_bytes", "form", "changes")
-_OF_OWN = ("key", "pace", "cluster")
+_OF_OWN = ("key", "cluster")
 
 
 class PlanChanges(Section):
@@ -60,7 +60,7 @@ class PlanLoad(Section):
     )
     records: Annotated[str, Field(min_length=1)] = Field(
         default=NOAA,
-        description="noaa; your file (JSON lines or array, CSV or Parquet; also gzip or zstd), relative to the current"
+        description="noaa; your file (JSON lines or array, CSV or Parquet; also gzip), relative to the current"
         " folder; or kafka://HOST:PORT/TOPIC",
     )
     key: Annotated[str, Field(min_length=1)] | None = Field(
@@ -80,6 +80,14 @@ class PlanLoad(Section):
     batch_bytes: Annotated[int, Field(ge=1_024, le=100_000_000)] = Field(
         default=262_144, description="maximum size of a producer's batch"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_kept_before(cls, value: Any) -> Any:
+        # Kept plans of earlier runs have this key, with this value.
+        if isinstance(value, Mapping) and value.get("pace") == "even":
+            return {key: each for key, each in value.items() if key != "pace"}
+        return value
 
     @property
     def own(self) -> bool:
@@ -113,15 +121,6 @@ class DrainLoad(PlanLoad):
     """The load under `mode: drain`."""
 
     changes: PlanChanges | None = Field(default=None, description="changes of keys; null: inserts only")
-
-
-class OfferedLoad(PlanLoad):
-    """The load under `mode: sustain` and `mode: capacity`."""
-
-    pace: Literal["even", "recorded"] = Field(
-        default="even",
-        description="recorded: follows the timing of the topic in 'records', scaled to the offered rate, if any",
-    )
 
 
 class PlanDrain(Section):

@@ -16,15 +16,14 @@ from rich.console import Console
 from loadgen.reading import printable
 from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.environment import commit, describe, machine
-from sinkbench.errors import Interrupted, PlanError, ResultsError, SinkbenchError
+from sinkbench.errors import Interrupted, ResultsError, SinkbenchError
 from sinkbench.live.state import LiveRun
 from sinkbench.live.views import choose_ui
 from sinkbench.load.records import KeptRecords, keep_records
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.checks import check_forms, check_settings, check_targets, file_hashes
 from sinkbench.plan.files import load_queries, read_connector
-from sinkbench.plan.plan import CapacityPlan, Plan, SustainPlan
-from sinkbench.plan.sections import OfferedLoad
+from sinkbench.plan.plan import CapacityPlan, Plan
 from sinkbench.race.faults import check_faults, prepare_faults, try_faults
 from sinkbench.race.journal import Earlier, Journal
 from sinkbench.race.leftovers import check_alone, sweep
@@ -56,7 +55,7 @@ def run_plan(
     """
     with ExitStack() as opened:
         records = opened.enter_context(keep_records(plan.load, lambda: stack.endpoints))
-        plan = _at_pace(plan.seeded(), records)
+        plan = plan.seeded()
         cells = expand(plan, stack.workers)
         for pipeline in {cell.pipeline for cell in cells}:
             read_connector(CHECKOUT / "connectors" / f"{pipeline}.json")
@@ -72,16 +71,6 @@ def run_plan(
         folder = RunFolder.create(results, plan, CHECKOUT / "connectors")
         opened.enter_context(held_folder(folder.path))
         return folder, session.race(Journal(folder, plan, cells, environment), seconds)
-
-
-def _at_pace(plan: Plan, records: KeptRecords | None) -> Plan:
-    """Returns the plan at the pace of its records, if it follows that and has no rate."""
-    pace = None if records is None else records.facts.records_per_second
-    if not isinstance(plan.load, OfferedLoad) or plan.load.pace == "even":
-        return plan
-    if pace is None:
-        raise PlanError(f"{plan.where('load', 'pace')}: {plan.load.records} has no times to follow; name a topic")
-    return plan.at_pace(pace) if isinstance(plan, SustainPlan) else plan
 
 
 def resume_run(
@@ -165,12 +154,16 @@ class _Session(ExitStack):
                 summary = Race(self._cluster, journal, ui, seconds).run()
         except (Interrupted, SinkbenchError, OSError) as ended:
             how = "interrupted" if isinstance(ended, Interrupted) else "broken off"
+            file = self._stack.endpoints.stack_file
+            command = shlex.join(["resume", str(folder.path), *([] if file is None else ["--stack", str(file)])])
+            left = "" if seconds is not None else f"; the others are taken by: sinkbench {command}"
             with suppress(OSError):
-                self._say(f"{how}; {_how_to_go_on(folder.path, self._stack, resumable=seconds is None)}")
+                self._say(f"{how}; the finished trials are in {folder.path}{left}")
             raise
         if self._found_running:
             create_named_targets(self._stack)
-            self._say_up()
+            if not self._stack.endpoints.shared and self._stack.own_container is None:
+                self._say("the stack was up before and stays up; `sinkbench down` stops it")
         return summary
 
     def _start(self) -> None:
@@ -199,24 +192,9 @@ class _Session(ExitStack):
         self._stack.down()
         self._starter.remove()
 
-    def _say_up(self) -> None:
-        """Says that the stack stays up, unless it is external or contains this container."""
-        if not self._stack.endpoints.shared and self._stack.own_container is None:
-            self._say("the stack was up before and stays up; `sinkbench down` stops it")
-
     def _say(self, line: str) -> None:
         self._live.say(line)
         self._console.print(printable(redacted(line)), markup=False, highlight=False)
-
-
-def _how_to_go_on(folder: Path, stack: Stack, *, resumable: bool) -> str:
-    """Returns what an interrupted race leaves, and the command that resumes it."""
-    line = f"the finished trials are in {folder}"
-    if not resumable:
-        return line
-    file = stack.endpoints.stack_file
-    on = [] if file is None else ["--stack", str(file)]
-    return f"{line}; the others are taken by: sinkbench {shlex.join(['resume', str(folder), *on])}"
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import Any
 
-from loadgen.changes import Changes
 from loadgen.changestream import last_versions
 from loadgen.forms import DOCUMENT, is_row
+from loadgen.options import Changes
 from loadgen.records import key_names
 from sinkbench.analysis.audit import SeqAudit, few_ranges
 from sinkbench.analysis.checksums import ChecksumAudit, bear_checksums, one_in

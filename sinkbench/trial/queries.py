@@ -9,8 +9,7 @@ from typing import Any
 
 import duckdb
 
-from loadgen.columns import columns_of
-from loadgen.options import Load
+from loadgen.records import columns_of
 from sinkbench.analysis.query import Answer, Query, members, same_answer
 from sinkbench.analysis.sql import answer_of, select
 from sinkbench.errors import ServiceError
@@ -60,7 +59,7 @@ def asked(query: Query, ask: Callable[[], Answer], expected: Answer | None) -> A
 
 class SentRecords:
     def __init__(self, count: int, keys: int) -> None:
-        columns = columns_of(count, keys, Load.model_fields["first_t"].default)
+        columns = columns_of(count, keys)
         # A trial has few threads of its own, and the machine few cores.
         self._database = duckdb.connect(":memory:", config={"threads": 1})
         for name in ("records", "gauges", "rounds", "levels"):

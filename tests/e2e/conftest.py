@@ -103,7 +103,9 @@ def quick(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Quick:
                 news.append(found)
         output, _ = race.communicate(timeout=400)
     assert race.returncode == 0, output
-    return Quick(folder, output, news)
+    show = [sys.executable, "-m", "sinkbench", "show", "--all"]
+    shown = subprocess.run(show, cwd=folder, check=True, capture_output=True, text=True).stdout
+    return Quick(folder, output, shown, news)
 
 
 @pytest.fixture(scope="package")

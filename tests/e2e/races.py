@@ -33,11 +33,13 @@ class Quick(NamedTuple):
     Attributes:
         folder: that it ran in.
         output: what it printed.
+        shown: what `sinkbench show --all` prints of it.
         news: what its live page was told, each with its kind.
     """
 
     folder: Path
     output: str
+    shown: str
     news: list[tuple[str, Any]]
 
 

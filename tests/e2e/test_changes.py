@@ -9,8 +9,8 @@ import numpy as np
 import psycopg
 import pytest
 
-from loadgen.changes import Changes
 from loadgen.changestream import last_versions
+from loadgen.options import Changes
 from loadgen.records import key_names
 from sinkbench.errors import PlanError, ReasonCode
 from sinkbench.plan.plan import PlanDrain

@@ -49,9 +49,10 @@ TABLES = {
 }
 
 
-@pytest.fixture
-def topic(stack: LocalStack, kafka: Kafka) -> Iterator[str]:
-    """The topic that the files name, with some records in it, and what they write to; made anew for each test."""
+@pytest.fixture(scope="module")
+def topic(stack: LocalStack) -> Iterator[str]:
+    """The topic that the files name, with some records in it, and what they write to."""
+    kafka = Kafka(stack.endpoints.kafka)
     kafka.delete_topic("tides")
     # A test of the sinks may have had the alias stand for an index of its own.
     for name in sinks_of(stack.endpoints):

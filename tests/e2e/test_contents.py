@@ -12,9 +12,8 @@ import psycopg
 import pytest
 
 from elasticsearch import Elasticsearch
-from loadgen import load_from
-from loadgen.dataset.maker import DatasetMaker
-from loadgen.dataset.store import Builder
+from loadgen.dataset.store import Builder, DatasetMaker
+from loadgen.options import load_from
 from loadgen.records import made_by, records_of
 from sinkbench.analysis.content import Content, documents_of
 from sinkbench.sinks import Sink

@@ -19,7 +19,7 @@ from tests.support.silent import At
 from tests.support.waiting import until
 
 RECORDS, STORED = 200, 128
-LOAD = "load: {partitions: 6, keys: 100}\ndrain: {stall_seconds: 15}\n"
+LOAD = "load: {partitions: 6, keys: 100}\ndrain: {stall_seconds: 8}\n"
 QUEUE = "elasticsearch-dead-letters"
 
 

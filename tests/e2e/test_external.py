@@ -15,7 +15,6 @@ import trustme
 from psycopg.conninfo import conninfo_to_dict
 
 from sinkbench.errors import StackError
-from sinkbench.plan.files import read_connector
 from sinkbench.plan.plan import Plan
 from sinkbench.race.leftovers import Book, sweep
 from sinkbench.services.connect import ConnectCluster
@@ -27,7 +26,6 @@ from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
 from tests.e2e.onetrial import one_trial
 from tests.e2e.otherservices import sasl_broker
-from tests.e2e.races import remove_connectors
 from tests.e2e.tlsdoor import door
 from tests.support.commands import Run
 from tests.support.processwatch import Watch
@@ -368,22 +366,6 @@ def test_a_broker_that_does_not_let_us_in_is_named(
     said = refused(clusters, text)
     assert len(said.splitlines()) == 1
     assert re.search(rf"clusters.yaml:{clusters.line_of('bootstrap', text)}: kafka at {broker}: .*{answer}", said), said
-
-
-def test_a_race_beside_another_runs_connector_is_refused(
-    clusters: Clusters, connect: ConnectCluster, kafka: Kafka, sinkbench: Run
-) -> None:
-    name = "tides_ab12cd_004"
-    (clusters.folder / "mine.yaml").write_text(PLAN)
-    connect.create(name, {**read_connector(CHECKOUT / "connectors" / "postgres" / "jdbc.json"), "topics": name})
-    try:
-        done = sinkbench("race", "mine.yaml", "--stack", clusters.write())
-        assert connect.connectors() == [name]
-    finally:
-        remove_connectors(connect, kafka, name)
-        kafka.delete_topic(name)
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert f"another run's connector {name} is on this Connect cluster" in done.stderr
 
 
 def test_records_that_another_race_takes_for_itself_are_not_called_lost(stack: LocalStack, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ mode: rescale
 pipelines: [postgres/jdbc-pgbouncer]
 multiples: [1, 2]
 trials: 1
-drain: {compiling_percent: 100, window_seconds: 6, pilot_seconds: 1, warm_up_seconds: 2}
+drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 2}
 """
 WATCHED = """
 pipelines:

@@ -142,9 +142,9 @@ def test_records_that_the_broker_refuses_are_counted_and_make_exit_code_1(
 
 
 def test_an_interrupted_load_accounts_for_what_it_sent(bootstrap: str, kafka: Kafka, topic: str) -> None:
-    asked = command("--bootstrap", bootstrap, "--topic", topic, "--duration", "60", "--rate", "2000", "--progress-json")
+    asked = command("--bootstrap", bootstrap, "--topic", topic, "--duration", "60", "--rate", "2000")
     process = subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert json.loads(process.stderr.readline())["acknowledged"] > 0
+    assert " records acknowledged, " in process.stderr.readline()
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=30)
     assert process.returncode == 130

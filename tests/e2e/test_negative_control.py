@@ -163,6 +163,8 @@ def test_a_race_says_of_each_cell_just_what_a_hand_has_done_to_its_records(
     code = main(["race", "mine.yaml"])
     printed = "".join(capsys.readouterr())
     assert code == EXIT_CHECK_FAILED, printed
+    assert main(["show", "--all"]) == 0
+    printed = "".join(capsys.readouterr())
     cells = {cell["label"]: cell for cell in summary_of(tmp_path)["cells"]}
     trials = {trial["cell"].partition("@")[0]: trial for trial in trials_of(tmp_path)}
 

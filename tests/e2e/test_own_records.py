@@ -8,14 +8,13 @@ import sys
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
-from loadgen.dataset.maker import DatasetMaker
 from loadgen.dataset.source import open_dataset
+from loadgen.dataset.store import DatasetMaker, opening
 from loadgen.records import made_by
 from sinkbench.analysis.fields import survey
 from sinkbench.errors import PlanError
@@ -26,7 +25,7 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Destination, Sink, open_writer
 from sinkbench.sinks.elasticsearch.index import propose_index
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
-from sinkbench.sinks.postgres.propose import propose_table
+from sinkbench.sinks.postgres.asking import propose_table
 from sinkbench.sinks.postgres.sink import PostgresSink
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import one_trial
@@ -84,7 +83,6 @@ def test_a_race_of_ones_own_records_is_audited_and_says_what_it_was_fed_with(
         assert audit["produced"] == audit["stored"] > 700
         assert audit["lost"] == audit["duplicates"] == audit["altered"] == audit["foreign"] == 0
         assert audit["compared"] >= audit["checked"] > 700
-    assert "they went round up to" in done.stdout
     # What is told of a plan that cannot be resumed is told of one with another file.
     summary_path = tmp_path / "results" / "latest" / "summary.json"
     summary_path.write_text(json.dumps({**summary, "complete": False}))
@@ -126,7 +124,7 @@ def copy(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
-def test_a_topic_is_copied_with_its_keys_in_its_own_rhythm(bootstrap: str, kafka: Kafka, topic: str) -> None:
+def test_a_topic_is_copied_with_its_keys_in_the_order_of_their_times(bootstrap: str, kafka: Kafka, topic: str) -> None:
     kafka.create_topic(topic, 3)
     producer = Producer({"bootstrap.servers": bootstrap})
     for number, at in enumerate((0, 100, 1_100)):
@@ -136,16 +134,14 @@ def test_a_topic_is_copied_with_its_keys_in_its_own_rhythm(bootstrap: str, kafka
     producer.flush(10)
     source = f"kafka://{bootstrap}/{topic}"
     to = ("--bootstrap", bootstrap, "--topic", f"{topic}-copy")
-    done = copy(*to, "--records", source, "--pace", "recorded", "--count", "3", "--run", "r")
+    done = copy(*to, "--records", source, "--count", "3", "--run", "r")
     assert done.returncode == 0, done.stderr
     assert "1 of them have no key" in done.stderr
     assert "1 without a value are left out" in done.stderr
-    copied = sorted(records_of(kafka, f"{topic}-copy"), key=lambda each: each.timestamp()[1])
+    copied = sorted(records_of(kafka, f"{topic}-copy"), key=lambda each: json.loads(each.value())["bench"]["seq"])
     assert [each.key() for each in copied] == [b"key-0", None, b"key-2"]
     for number, each in enumerate(copied):
         assert each.value().startswith((UNUSUAL % number)[:-1] + b', "bench": {"run": "r", "seq": %d, ' % number)
-    gaps = [after.timestamp()[1] - before.timestamp()[1] for before, after in pairwise(copied)]
-    assert gaps[1] > 2 * gaps[0]
 
 
 def test_a_topic_is_read_up_to_its_end_at_the_start_though_more_is_written(
@@ -219,7 +215,8 @@ def test_what_is_proposed_takes_the_records_that_it_was_proposed_for(
     }
     dataset = open_dataset(str(path))
     values = [
-        dataset.opening(index) + b'"bench": {"run": "%b", "seq": %d}}' % (target.encode(), index) for index in range(3)
+        opening(dataset.value(index)) + b'"bench": {"run": "%b", "seq": %d}}' % (target.encode(), index)
+        for index in range(3)
     ]
     for name, (sink, way) in sinks.items():
         check_taken(sink, Destination(name, way, target, endpoints[name]), values)

@@ -241,11 +241,11 @@ def test_a_partitioned_table_keeps_its_partitions_and_is_counted_and_measured_wi
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (f"{PLAIN} CREATE FUNCTION public.far() RETURNS int RETURN 1;", "makes function public.far outside"),
+        (f"{PLAIN} CREATE FUNCTION public.far() RETURNS int RETURN 1;", r"makes function public.far\(\) outside"),
         (f"{PLAIN} CREATE SCHEMA far; CREATE TYPE far.x AS ENUM ();", "makes schema far, type far.x outside"),
         (f"{PLAIN} CREATE ROLE far;", "makes role far outside"),
         ("CREATE TABLE public.tides_far (n int);", "makes table public.tides_far outside"),
-        (f"DROP TABLE IF EXISTS tides; {PLAIN}", "removes table public.tides, .* which it has not made"),
+        (f"DROP TABLE IF EXISTS tides; {PLAIN}", "removes table public.tides, which it has not made"),
         (f"BEGIN; {PLAIN} COMMIT;", "leave BEGIN and COMMIT out"),
         (f"CREATE TABLE tides ({ID}, record jsonb)", 'needs a column "payload"'),
         (f"CREATE TABLE tides ({ID}, payload text)", '"payload" must be of jsonb or json'),
@@ -340,7 +340,6 @@ def test_what_an_index_template_of_the_cluster_has_added_is_a_note(stack: LocalS
     adds = {"settings": {"refresh_interval": "30s"}, "mappings": {"properties": {"extra": {"type": "date"}}}}
     body = {"index_patterns": ["tides_5eeded_*"], "priority": 900, "template": adds}
     plan = "pipelines: [elasticsearch/camel-bulk]\ndrain: {stall_seconds: 120}\n"
-    plain, _ = one_trial(stack, tmp_path, plan, 2_000)
     httpx.put(template, json=body).raise_for_status()
     try:
         noted, _ = one_trial(stack, tmp_path, plan, 2_000)
@@ -348,7 +347,6 @@ def test_what_an_index_template_of_the_cluster_has_added_is_a_note(stack: LocalS
         httpx.delete(template).raise_for_status()
     added = "Elasticsearch added to what index.json asks for: index.refresh_interval 30s, the field extra"
     assert [note for note in noted.notes if "added" in note] == [added]
-    assert [note for note in plain.notes if "added" in note] == []
 
 
 def test_an_interrupted_query_leaves_the_connection_fit_to_clean_up_with(stack: LocalStack) -> None:

@@ -127,14 +127,14 @@ def test_a_load_that_the_generator_cannot_send_makes_the_trial_invalid(stack: Lo
 
 @pytest.mark.long
 def test_the_capacity_of_a_throttled_sink_is_found(stack: LocalStack, tmp_path: Path) -> None:
-    plan = "mode: capacity\npipelines: [postgres/jdbc]\ncapacity: {precision_percent: 10}\nsustain: {seconds: 14}\n"
+    plan = "mode: capacity\npipelines: [postgres/jdbc]\ncapacity: {precision_percent: 20}\nsustain: {seconds: 14}\n"
     summary, trials = undisturbed(
         lambda folder: (race(stack, folder, plan, THROTTLED), read_trials(next(folder.glob("results/*/trials.jsonl")))),
         tmp_path,
     )
     (cell,) = summary.cells
     assert cell.passed, cell
-    assert cell.offered_records_per_second == pytest.approx(RATE, rel=0.12)
+    assert cell.offered_records_per_second == pytest.approx(RATE, rel=0.22)
     assert {step.outcome for step in cell.search} >= {BOUNDED, GROWING}
     assert cell.search[-1].confirms
     assert len(trials) == len(cell.search)

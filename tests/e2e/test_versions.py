@@ -28,7 +28,7 @@ from tests.e2e.otherservices import PASSWORD, elasticsearch, postgres
 from tests.e2e.races import stack_file
 from tests.support.commands import Run
 
-RECORDS = 60_000
+RECORDS = 20_000
 Clusters = Callable[..., ExternalStack]
 
 
@@ -99,6 +99,7 @@ def assert_whole(record: TrialRecord) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_elasticsearch_8_is_a_sink_as_9_is(
     settings: Settings, clusters: Clusters, tmp_path: Path, sinkbench: Run
 ) -> None:
@@ -114,7 +115,7 @@ def test_elasticsearch_8_is_a_sink_as_9_is(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", [13, 18])
+@pytest.mark.parametrize("version", [13, pytest.param(18, marks=pytest.mark.rare)])
 def test_the_oldest_and_the_newest_postgresql_are_sinks(
     settings: Settings, clusters: Clusters, tmp_path: Path, version: int
 ) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from loadgen import Summary
+from loadgen.summary import Summary
 
 
 def summary(body: Mapping[str, Any], failed: int = 0, **more: Any) -> Summary:

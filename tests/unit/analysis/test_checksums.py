@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadgen import load_from
 from loadgen.checksum import parse
+from loadgen.options import load_from
 from loadgen.records import records_of
 from sinkbench.analysis.checksums import ChecksumAudit, bear_checksums, one_in
 from sinkbench.analysis.content import Content, compare_content, documents_of

@@ -18,10 +18,9 @@ from rich.console import Console
 
 from sinkbench.analysis.samples import Sample
 from sinkbench.live.draw import BLOCKS, PLAIN_BLOCKS, rows, spark, view_height
-from sinkbench.live.events import PlainUi, RunStep
+from sinkbench.live.events import RunStep
 from sinkbench.live.state import LiveRun, Snapshot
-from sinkbench.live.terminal import Drawing
-from sinkbench.live.views import Views, choose_ui
+from sinkbench.live.views import Drawing, PlainUi, both, choose_ui
 from tests.support.liverun import CELLS, Clock, began, drained, record
 
 
@@ -185,7 +184,7 @@ class Faulty(LiveRun):
 def test_a_fault_of_the_view_ends_no_run_and_is_said_once() -> None:
     console = Console(file=io.StringIO(), width=200)
     live = Faulty()
-    with Views(live, PlainUi(console)) as ui:
+    with both(live, PlainUi(console)) as ui:
         began(ui)
         drained(ui, 5)
         ui.ended(record())

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadgen.changes import Changes
 from loadgen.changestream import DRAWN_AT_ONCE, ChangeMaker, ChangeStream, last_versions
 from loadgen.errors import OptionsError
-from loadgen.options import Load, load_from
+from loadgen.options import Changes, Load, load_from
 from loadgen.records import key_names
 
 EVEN = Changes(inserts=0.4, updates=0.3, deletes=0.3)

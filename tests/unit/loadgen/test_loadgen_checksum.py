@@ -7,11 +7,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from loadgen import load_from
-from loadgen.changes import Changes
 from loadgen.changestream import ChangeMaker
 from loadgen.checksum import checksum, crc_before_bench, parse
 from loadgen.forms import FORMS, Form, is_row, record_in
+from loadgen.options import Changes, load_from
 from loadgen.records import RecordMaker
 from tests.support.counts import count
 from tests.support.respelled import respelled

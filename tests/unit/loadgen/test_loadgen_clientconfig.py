@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import loadgen.cli as cli
-from loadgen import Load, OptionsError
 from loadgen.clientconfig import format_client_config, hide, parse_client_config
 from loadgen.engine import run
+from loadgen.errors import OptionsError
+from loadgen.options import Load
 
 SECRET = "hunter2-hunter2"  # noqa: S105
 
@@ -78,7 +79,7 @@ def test_a_file_that_cannot_be_used_is_one_line_and_exit_code_2(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, command: list[str]
 ) -> None:
     (tmp_path / "wrong").write_text(f"group.id={SECRET}\n")
-    for name, words in {"none": "cannot be read", "wrong": "wrong, line 1: group.id"}.items():
+    for name, words in {"none": "there is no such file", "wrong": "wrong, line 1: group.id"}.items():
         assert cli.main([*command, "--client-config", str(tmp_path / name)]) == 2
         error = capsys.readouterr().err
         assert words in error

@@ -8,15 +8,12 @@ from typing import Any
 
 import duckdb
 import pytest
-import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadgen.checksum import checksum, parse
-from loadgen.dataset.maker import DatasetMaker
-from loadgen.dataset.record import closed, key_at, opening, steps_of
-from loadgen.dataset.source import open_dataset
-from loadgen.dataset.store import Builder, Dataset
+from loadgen.dataset.source import key_at, open_dataset, steps_of
+from loadgen.dataset.store import Builder, Dataset, DatasetMaker, closed, opening
 from loadgen.errors import DatasetError, OptionsError
 
 JSON = st.recursive(
@@ -101,7 +98,6 @@ def texts(dataset: Dataset) -> list[bytes]:
         ("a.ndjson", TEXT),
         ("a.jsonl", b"\xef\xbb\xbf" + TEXT),
         ("a.ndjson.gz", gzip.compress(TEXT[:9], mtime=0) + gzip.compress(TEXT[9:], mtime=0)),
-        ("a.ndjson.zst", zstandard.compress(TEXT[:9]) + zstandard.compress(TEXT[9:])),
         ("a.json", b" [" + b" ,\n ".join(RECORDS) + b"\n]\n"),
         ("without an ending", b"[" + b",".join(RECORDS) + b"]"),
     ],
@@ -153,25 +149,24 @@ def test_a_parquet_file_gives_its_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("a.ndjson", b'{"a": 1}\n{"a": 2', "line 2: is no JSON .*, or the file ends in the middle of it"),
-        ("a.ndjson", b'{"a": 1}\n\n[3]\n', "line 3: is a list, not a JSON object; correct it"),
+        ("a.ndjson", b'{"a": 1}\n{"a": 2', "line 2: is no JSON .* ends in the middle of a record"),
+        ("a.ndjson", b'{"a": 1}\n\n[3]\n', "line 3: is JSON, but no object; correct it"),
         ("a.ndjson", b'{"a": 1}\n{"bench": {}}\n', 'line 2: has a member "bench", which'),
-        ("a.ndjson", b"null", "line 1: is null"),
+        ("a.ndjson", b"null", "line 1: is JSON, but no object"),
         ("a.ndjson", b'{"a": NaN}', "line 1: NaN is no JSON"),
         ("a.ndjson", b'{"a": 1} {"b": 2}', "line 1: is no JSON"),
         ("a.ndjson", b'{"a": "\xff"}', r"line 1: is not UTF-8 \(byte 8\)"),
         ("a.ndjson", b'{"a":' * 100_000, "line 1: .*nested too deeply"),
         ("a.ndjson", b" \n", "has no record"),
-        ("a.ndjson.gz", gzip.compress(TEXT * 99, mtime=0)[:-20], "ends in the middle of what gzip has packed"),
-        ("a.ndjson.zst", zstandard.compress(TEXT * 99)[:-2], "ends in the middle of what zstd has packed"),
+        ("a.ndjson.gz", gzip.compress(TEXT * 99, mtime=0)[:-20], "cannot be unpacked, or ends in the middle"),
         ("a.json", b'[{"a": 1},\n {"a": 2', "is no JSON array that DuckDB can read .*|ends in the middle of its array"),
         ("a.json", b'[{"a": 1},\n', "is no JSON array that DuckDB can read .*|ends in the middle of its array"),
         ("a.json", b'[{"a": 1}]\n[]', "is no JSON array that DuckDB can read .*|ends in the middle of its array"),
-        ("a.json", b'[{"a": 1},\n\n 3]', "element 2: is a number, not a JSON object"),
+        ("a.json", b'[{"a": 1},\n\n 3]', "element 2: is JSON, but no object"),
         ("a.json", b'[{"a": NaN}]', "element 1: is no JSON|NaN is no JSON"),
         ("a.json", b"[]", "has no record"),
         ("a.csv", b'a,b\n1,2\n3,"4\n', "line 3: is no row .*, or the file ends in the middle of it"),
-        ("a.csv", b"a,b\n1,2\n3\n", "line 3: has 1 columns, the first line has 2"),
+        ("a.csv", b"a,b\n1,2\n3\n", r"line 3: is no row \(1 columns, the first line has 2\)"),
         ("a.csv", b"a,a\n1,2\n", "line 1: a column has no name, or two have the same"),
         ("a.parquet", b"PAR1nothing", "is no Parquet file that DuckDB can read"),
     ],
@@ -244,15 +239,15 @@ def test_the_file_of_a_data_set_hands_it_on(tmp_path: Path) -> None:
     first.write(tmp_path / "set")
     second = Dataset.read(tmp_path / "set")
     assert second.facts == first.facts
-    assert second.is_intact
+    assert second.is_intact()
     assert texts(second) == RECORDS
     assert [second.key(index) for index in range(3)] == [b"a", None, b""]
     whole = (tmp_path / "set").read_bytes()
     (tmp_path / "set").write_bytes(whole.replace(b'"id": 2', b'"id": 3'))
-    assert not Dataset.read(tmp_path / "set").is_intact
-    for content, why in ((whole[:-1], "is not whole"), (b"{}\n", "has no data set")):
+    assert not Dataset.read(tmp_path / "set").is_intact()
+    for content in (whole[:-1], whole[:400], b"{}\n", b""):
         (tmp_path / "set").write_bytes(content)
-        with pytest.raises(DatasetError, match=why):
+        with pytest.raises(DatasetError, match="has no whole data set"):
             Dataset.read(tmp_path / "set")
 
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loadgen import OptionsError, load_from
+from loadgen.errors import OptionsError
 from loadgen.forms import DOCUMENT, FORMS, Form, added_bytes, has_envelope, has_schema, is_row, record_in, schema_of
+from loadgen.options import load_from
 from loadgen.records import RecordMaker
 from tests.support.counts import count
 

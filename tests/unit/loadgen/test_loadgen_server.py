@@ -10,10 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from loadgen import BrokerError, Load, Progress, Summary
 from loadgen.dataset.store import Builder, Dataset
+from loadgen.errors import BrokerError
+from loadgen.options import Load
 from loadgen.server import make_app
 from loadgen.service import LoadService
+from loadgen.summary import Progress, Summary
 from tests.support.asgi import ask
 from tests.support.summaries import summary
 
@@ -78,7 +80,7 @@ def server(engine: Engine) -> Server:
 
 
 def test_it_says_that_it_is_there_and_idle(server: Server) -> None:
-    assert server.ask("GET", "/health").json()["version"]
+    assert server.ask("GET", "/health").json() == {"status": "ok"}
     idle = {"state": "idle", "load": None, "progress": None, "summary": None, "error": None}
     assert server.ask("GET").json() == idle
     assert server.ask("DELETE").json() == idle

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.checks import check_forms, check_settings, check_targets
-from sinkbench.plan.plan import Plan, SustainPlan, load_plan
+from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import settable_of_sinks
 from sinkbench.suggest import did_you_mean, nearest
@@ -62,7 +62,7 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
         (JDBC + "multipels: [1]", "2: unknown key 'multipels' in plan; did you mean 'mul"),
         (JDBC + "load:\n  records: a.ndjson\n  record_bytes: 512", "4: 'record_bytes' is for the records of noaa"),
         (JDBC + "load:\n  key: customer.id", "3: 'key' is for records of your own; name them: records"),
-        (JDBC + "load:\n  records: kafka://h:1/t\n  pace: recorded", "4: unknown key 'pace' in load; only for mode"),
+        (JDBC + "load:\n  records: kafka://h:1/t\n  pace: recorded", "4: unknown key 'pace' in load"),
         (JDBC + "load:\n  changes: {inserts: 1, updates: 0, delete: 0}", "3: unknown key 'delete' in load.changes"),
         (JDBC + "load:\n  changes: {inserts: 0.5, updates: 0.4}", "3: load.changes: inserts 0.5, updates 0.4 and"),
         (
@@ -223,13 +223,3 @@ def test_a_plan_of_ones_own_records_has_no_keys_of_noaas(folder: Path, connector
     assert plan.with_records("noaa", None).load.key is None
     with pytest.raises(PlanError, match="--key: is for records of your own"):
         read(folder, connectors, text).with_records(None, "customer.id")
-
-
-def test_a_plan_at_the_pace_of_its_records_takes_their_rate(folder: Path, connectors: Path) -> None:
-    text = SUSTAIN + "load: {records: 'kafka://h:1/t', pace: recorded}"
-    plan = read(folder, connectors, text)
-    assert isinstance(plan, SustainPlan)
-    assert plan.at_pace(12.5).sustain.records_per_second == (12.5,)
-    given = read(folder, connectors, f"{text}\nsustain: {{records_per_second: 70}}")
-    assert isinstance(given, SustainPlan)
-    assert given.at_pace(12.5) == given

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from loadgen.columns import columns_of
 from loadgen.options import Load
-from loadgen.records import LARGEST_BATCH, RecordMaker
+from loadgen.records import LARGEST_BATCH, RecordMaker, columns_of
 from sinkbench.analysis.query import Answer, Query
 from sinkbench.errors import ServiceError
 from sinkbench.plan.files import load_queries
@@ -35,7 +34,7 @@ def ask(**keys: Any) -> Answer:
 
 
 def test_the_columns_are_those_of_the_records(records: list[Any]) -> None:
-    columns = columns_of(COUNT, KEYS, Load.model_fields["first_t"].default)
+    columns = columns_of(COUNT, KEYS)
     level = {number: place for place, number in enumerate(columns.levels["level"].tolist())}
     for seq, record in enumerate(records):
         gauge, turn = columns.records["gauge"][seq], columns.records["round"][seq]
