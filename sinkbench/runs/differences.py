@@ -89,7 +89,7 @@ def durability_differences(one: CellSummary, other: CellSummary) -> list[Differe
     """Differences in the durability of the sink between two cells, as far as their trials found it."""
     if one.durability is None or other.durability is None:
         return []
-    found = list(_between("", *({**each.settings} for each in (one.durability, other.durability))))
+    found = list(_between("", dict(one.durability.settings), dict(other.durability.settings)))
     texts = (one.durability.text, other.durability.text)
     # For example an UNLOGGED table, which is no setting.
     found += [Difference("of a stored record", *texts)] if all(texts) and len(set(texts)) > 1 else []
