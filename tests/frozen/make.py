@@ -42,9 +42,8 @@ from sinkbench.summary.selftest import LABELS, is_selftest, noise_lines, noise_o
 from sinkbench.summary.thresholds import CellThresholds, Check, outcome
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import render
-from sinkbench.tables.comparison import as_markdown, as_text, compared
+from sinkbench.tables.comparison import as_markdown, as_text, compared, runs_table
 from sinkbench.tables.export import export
-from sinkbench.tables.runs import runs_table
 from sinkbench.tables.screen import screen
 from sinkbench.tables.text import plain_text
 from tests.frozen.renamed import NOW
