@@ -233,8 +233,7 @@ def _said(section: PageSection) -> Iterator[str]:
         if isinstance(part, Lines):
             yield from part.lines
         elif isinstance(part, Figure | ReportTable):
-            table = part.table if isinstance(part, Figure) else part
-            rows = [] if table is None else [table.headers, *table.rows]
+            rows = [] if isinstance(part, Figure) else [part.headers, *part.rows]
             yield from (f"- {part.caption}", *map(" | ".join, rows))
 
 
