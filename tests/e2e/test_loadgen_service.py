@@ -97,7 +97,7 @@ def test_three_that_create_one_topic_at_once_come_to_one_topic(
     services: list[Service], bootstrap: str, kafka: Kafka
 ) -> None:
     with Loadgens(endpoints(bootstrap, *services)) as loadgens:
-        for attempt in range(5):
+        for attempt in range(3):
             topic = f"loadgen-{uuid.uuid4().hex}"
             loadgens.load(topic, f"race-{attempt}", 30, load(partitions=12), lambda _: None)
             assert len(kafka.end_offsets(topic)) == 12
