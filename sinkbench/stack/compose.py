@@ -17,13 +17,11 @@ import psutil
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
+from sinkbench.stack import Endpoints, Facts, Faults, Say, ServiceState, Stack, Usage
 from sinkbench.stack.assembly import checks, proxy_targets
-from sinkbench.stack.composemeter import ContainerMeter
 from sinkbench.stack.containers import DOWN, PORTS, Reach, check_security, names_of, other_nodes, states_of
 from sinkbench.stack.containersecurity import INSIDE
-from sinkbench.stack.endpoint import Endpoints
-from sinkbench.stack.engine import SECURITY_LABEL, Container, DockerEngine, allowance_of
-from sinkbench.stack.protocol import Facts, Faults, Say, ServiceState, Stack, Usage
+from sinkbench.stack.engine import SECURITY_LABEL, Container, ContainerMeter, DockerEngine, allowance_of
 from sinkbench.stack.proxyserver import Proxies
 from sinkbench.stack.readiness import LOG_LINES, await_ready
 from sinkbench.stack.security import OF_CONTAINERS, Security, kept_security

@@ -25,8 +25,7 @@ from sinkbench.trial.resources import Resources
 from sinkbench.trial.sampler import Sources
 from sinkbench.trial.trial import run_trial
 from sinkbench.trial.values import Loaded, TopicLoad
-from sinkbench.trial.workloads.drain import Drain, take_pilot
-from sinkbench.trial.workloads.rescale import LiveRescale
+from sinkbench.trial.workloads.drain import Drain, LiveRescale, take_pilot
 from sinkbench.trial.workloads.sustain import Sustain, records_offered
 from tests.support.fakecluster import FakeCluster, FakeSampler, FakeSink, Quiet
 
@@ -263,7 +262,7 @@ class Shared(FakeSink):
 def test_connections_that_others_open_meanwhile_hide_the_peak(
     unattributed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sinkbench.trial.interference.CLOSING_SECONDS", 0.0)
+    monkeypatch.setattr("sinkbench.trial.conditions.CLOSING_SECONDS", 0.0)
     monkeypatch.setattr(Shared, "unattributed", unattributed)
     cluster = FakeCluster(PLAN)
     cluster.sink = lambda name: Shared(cluster)  # type: ignore[method-assign]
