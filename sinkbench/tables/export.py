@@ -16,7 +16,7 @@ from sinkbench.metrics.audit import counted
 from sinkbench.metrics.connections import connections
 from sinkbench.metrics.format import formatted
 from sinkbench.metrics.metric import ByService, Export, Value
-from sinkbench.metrics.rate import rate_and_spread
+from sinkbench.metrics.rate import has_interval, rate_and_spread
 from sinkbench.results import CellSummary, RunSummary
 from sinkbench.secrets import redacted
 from sinkbench.tables.answers import answer_lines
@@ -100,14 +100,13 @@ def _json(summary: RunSummary) -> str:
     return json.dumps(summary.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
 
 
-_MARKDOWN = ("cell", "tasks", "records/s", "95 % interval", "records/write", "peak conns", "lost", "dupl.", "verdict")
-
-
 def _markdown(summary: RunSummary) -> str:
     lines = [*heading(summary), *answer_lines(summary), *remarks(summary)]
     above = [f"- {escaped(line)}" for line in lines[:2]]
     below = [f"- {escaped(line.removeprefix('* '))}" for line in lines[2:]]
-    rows = markdown_table(_MARKDOWN, map(_markdown_row, summary.cells), range(1, 8))
+    span = "95 % CI or (min-max)" if any(map(has_interval, summary.cells)) else "min-max"
+    heads = ("cell", "tasks", "records/s", span, "records/write", "peak conns", "lost", "dupl.", "verdict")
+    rows = markdown_table(heads, map(_markdown_row, summary.cells), range(1, 8))
     if is_faults(summary):
         headers, texts = matrix_texts(summary)
         rows = markdown_table(headers, [[text.replace("\n", ", ") for text in row] for row in texts])
