@@ -31,9 +31,8 @@ from sinkbench.sinks import (
 )
 from sinkbench.stack import Facts, ProxyTarget, ServiceState, Usage
 from sinkbench.trial.names import Names
-from sinkbench.trial.others import Others
 from sinkbench.trial.sampler import Sources
-from sinkbench.trial.values import Loaded, TopicLoad
+from sinkbench.trial.values import Loaded, Others, TopicLoad
 from tests.support.silent import Silent
 
 __all__ = ["FakeCluster", "Quiet", "status"]

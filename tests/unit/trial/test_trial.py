@@ -19,9 +19,9 @@ from sinkbench.results import Bloat, TrialRecord
 from sinkbench.sinks import SinkBloat, SinkReading
 from sinkbench.summary.cells import summarize
 from sinkbench.trial.names import Names
-from sinkbench.trial.others import Others
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.trial import run_trial
+from sinkbench.trial.values import Others
 from sinkbench.trial.workloads.drain import Drain, LiveRescale, take_pilot
 from sinkbench.trial.workloads.sustain import Sustain, records_offered
 from tests.support.fakecluster import FakeCluster, FakeSink, Quiet
