@@ -51,8 +51,7 @@ def given(config: Mapping[str, str]) -> tuple[str, str, str]:
 
 def jdbc_url(config: Mapping[str, str]) -> JdbcUrl | None:
     """The JDBC URL of a connector's configuration; None if it has none."""
-    found = _SCHEME.fullmatch(given(config)[0])
-    if found is None:
+    if (found := _SCHEME.fullmatch(given(config)[0])) is None:
         return None
     hosts = tuple(host.strip() for host in found[2].split(",") if host.strip())
     return JdbcUrl(found[1], hosts, found[3], dict(parse_qsl(found[4] or "", keep_blank_values=True)))

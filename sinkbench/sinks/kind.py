@@ -41,7 +41,6 @@ SMALL_DISK: Literal["small disk"] = "small disk"
 T = TypeVar("T")
 SmallDiskMaker = Callable[[], AbstractContextManager[SmallDisk]]
 
-# The longest time that a query may take.
 ASK_SECONDS = 20.0
 
 

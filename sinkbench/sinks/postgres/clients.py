@@ -191,9 +191,7 @@ def lock_waits(seen: Evidence) -> Finding | None:
     """Backends of 30 % of the tasks, on average, wait for another transaction's lock."""
     if (share := _waiting(seen, "pg_wait_lock")) < WAITING:
         return None
-    return Finding(
-        "postgres", "lock waits", f"{percent(share)} of the tasks' time their inserts wait for a lock", share
-    )
+    return Finding("postgres", "lock waits", f"{percent(share)} of the tasks' time inserts wait for a lock", share)
 
 
 def wal_waits(seen: Evidence) -> Finding | None:
@@ -276,9 +274,8 @@ def target_of(file: Path) -> tuple[str, ...]:
 
 
 def refusal(endpoints: Endpoints, config: Mapping[str, str]) -> str | None:
-    """Logs in as a connector's configuration says, to that of the stack's own servers which its URL leads to: a
-    connector may hide PostgreSQL's answer, as Debezium's does. Returns the error in one line; None if there is none, if
-    the URL leads elsewhere, or if only the workers know the login.
+    """Logs in as a connector's configuration says, where its URL leads to one of the stack's own servers: Debezium's
+    connector hides PostgreSQL's answer. Returns the error in one line; None without one, or if it is not tried.
     """
     url, (_, user, password) = jdbc_url(config), given(config)
     if url is None or not user or not password or "${" in f"{user}{password}{url.database}":

@@ -52,7 +52,7 @@ COPY_TRAILER = b"\xff\xff"
 
 @dataclass(frozen=True)
 class Audited:
-    """SQL for what is audited of a row, each as text, and for the record as JSON; the table's alias is `held`."""
+    """SQL for what is audited of a row, as text, and for the record as JSON; the table's alias is `held`."""
 
     run: sql.SQL
     seq: sql.SQL

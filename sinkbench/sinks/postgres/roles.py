@@ -60,8 +60,7 @@ def _endpoint(place: Place, host: str, port: int | str, database: str = ACCOUNT)
     """The connection string, and one for a person without the password; `host` and `port` may be lists with commas."""
     shown = f"host={host} user={ACCOUNT} port={port} dbname={ACCOUNT}"
     if place.security is None:
-        dsn = f"host={host} user={ACCOUNT} password={ACCOUNT} port={port} dbname={database}"
-        return Endpoint(dsn, shown=shown)
+        return Endpoint(f"host={host} user={ACCOUNT} password={ACCOUNT} port={port} dbname={database}", shown=shown)
     shown = f"{shown} sslmode=verify-full"
     secret = {"password": place.security.passwords["postgres"], "sslrootcert": str(place.security.ca)}
     return Endpoint(make_conninfo(shown, dbname=database, **secret), shown=shown)
@@ -102,7 +101,7 @@ def farthest(received: dict[str, int]) -> str:
 
 
 def waiting_for(names: Sequence[str]) -> str:
-    """The setting by which commits wait for one of these nodes; without any they do not wait."""
+    """The setting by which commits wait for one of these nodes."""
     listed = "FIRST 1 ({})".format(", ".join(f'"{name}"' for name in names)) if names else ""
     return f"synchronous_standby_names = '{listed}'"
 

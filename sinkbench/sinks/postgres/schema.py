@@ -50,7 +50,6 @@ FUNCTIONS = """
     WHERE nspname = %s AND prokind = 'f' AND NOT coalesce(array_to_string(proconfig, ' '), '') LIKE '%%search_path=%%'
 """
 MARKED = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
-MOST_NAMED = 3
 
 Objects = Mapping[tuple[str, int], str]
 
@@ -125,17 +124,15 @@ def difference(before: Objects, after: Objects) -> str | None:
     if removed := _missing(before, after):
         return f"it removes {removed}, which it has not made; leave that out"
     if made := _missing(after, before):
-        return (
-            f"it makes {made} outside of the trial's own schema, where that would stay; name it without a schema,"
-            " or make it once manually"
-        )
+        stays = "outside of the trial's own schema, where that would stay"
+        return f"it makes {made} {stays}; name it without a schema, or make it once manually"
     return None
 
 
 def _missing(these: Objects, among: Objects) -> str:
     """The first of `these` that are not in `among`, for a person; empty if all are."""
     names = [f"{each[0]} {name}" for each, name in these.items() if each not in among]
-    return few_of(names[:MOST_NAMED], len(names))
+    return few_of(names[:3], len(names))
 
 
 def _elsewhere(connection: Connection, schema: str) -> dict[tuple[str, int], str]:
@@ -161,10 +158,8 @@ def _checked_table(connection: Connection, schema: str) -> int:
     try:
         connection.execute(audited)
     except psycopg.errors.UndefinedColumn:
-        raise FileError(
-            'the table needs a column "payload", for the record, or columns for its members, among them "bench_run" and'
-            ' "bench_seq"'
-        ) from None
+        members = 'columns for its members, among them "bench_run" and "bench_seq"'
+        raise FileError(f'the table needs a column "payload", for the record, or {members}') from None
     except psycopg.errors.UndefinedFunction:
         raise FileError('the table\'s column "payload" must be of jsonb or json') from None
     return int(table)

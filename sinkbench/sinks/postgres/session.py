@@ -101,9 +101,9 @@ def settings_of(connection: Connection, table: str, config: Mapping[str, str]) -
     """The settings of the server and of a table for sessions of a connector with this configuration."""
     found: dict[str, str] = {}
     with suppress(psycopg.Error):
-        found = session_settings(connection, [*DURABILITY, *TUNING], config)
-    # An empty list of names is a setting, too.
-    found = {name: value or "none" for name, value in found.items()}
+        # An empty list of names is a setting, too.
+        asked = session_settings(connection, [*DURABILITY, *TUNING], config)
+        found = {name: value or "none" for name, value in asked.items()}
     durability, tuning = ({name: found.get(name) for name in names} for names in (DURABILITY, TUNING))
     return SinkSettings(durability, tuning, database_promise(durability, unlogged=is_unlogged(connection, table)))
 
@@ -113,8 +113,7 @@ def session_settings(connection: Connection, wanted: Sequence[str], config: Mapp
     found = {str(name): str(value) for name, value in connection.execute(SETTINGS, [[*wanted]])}
     # What was set for the database since this connection began applies to connectors' sessions.
     found |= {name: value for name, value in of_database(connection).items() if name in wanted}
-    commit = own_commit(config)
-    return found if commit is None else {**found, "synchronous_commit": commit}
+    return found if (commit := own_commit(config)) is None else {**found, "synchronous_commit": commit}
 
 
 def own_commit(config: Mapping[str, str]) -> str | None:

@@ -21,8 +21,7 @@ from sinkbench.stack.smalldisk import SmallDisk
 ROWS_AT_ONCE = 250_000
 # A row for each number, with the documents in turn. Keys rise with the numbers, which is cheap for the index, and cover
 # the range of the stations' ids, so that a trial's keys fall among them.
-NO_KEY = (sql.SQL(""), sql.SQL(""))
-KEY = "1000000 + number * 9000000 / {} || '-before-' || lpad(number::text, 10, '0')"
+KEY = "1000000 + number * 9000000 / {} || '-before-' || lpad(number::text, 10, '0'), "
 COPIES = """
     INSERT INTO {} ({}payload) SELECT {}document FROM generate_series(%s::bigint, %s::bigint) AS number
     JOIN unnest(%s::jsonb[]) WITH ORDINALITY AS kept (document, place) ON place = 1 + number %% %s
@@ -133,9 +132,8 @@ class Writes:
 
     def fill(self, target: str, rows: int, documents: Sequence[bytes]) -> Iterator[int]:
         table = sql.Identifier(target)
-        key = sql.SQL(KEY).format(sql.Literal(rows))
-        columns, values = (sql.SQL("key, "), key + sql.SQL(", ")) if key_table(self._connection, target) else NO_KEY
-        query = sql.SQL(COPIES).format(table, columns, values)
+        column, key = ("key, ", KEY) if key_table(self._connection, target) else ("", "")
+        query = sql.SQL(COPIES).format(table, sql.SQL(column), sql.SQL(key).format(sql.Literal(rows)))
         texts = [document.decode() for document in documents]
         for first in range(0, rows, ROWS_AT_ONCE):
             end = min(first + ROWS_AT_ONCE, rows)

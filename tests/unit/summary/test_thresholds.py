@@ -107,7 +107,7 @@ def test_a_ratio_is_shown_with_its_interval_and_what_was_asked() -> None:
 
 def test_costs_are_figures_that_a_cell_which_was_not_warm_has_not() -> None:
     cpu: dict[str, object] = {"cpu_seconds_per_million": {"kafka": 1.0, "connect": 9.0}}
-    figures = {**cpu, "total_peak_memory_bytes": 2.5e9, "disk_bytes_per_record": 410.0}
+    figures = {**cpu, "total_peak_memory_bytes": 2.5e9, "disk_bytes_per_record": 410.0, "records": 100_000}
     taken = [each.model_copy(update=figures) for each in trials()]
     assert "measured 10 (10 to 10, 95 % of 5 blocks)" in check("cpu_seconds_per_million", Bound(at_most=10), taken).line
     found = check("memory_mb", Bound(at_most=2_400), taken)

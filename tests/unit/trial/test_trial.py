@@ -70,7 +70,7 @@ def test_a_drain_goes_from_an_empty_sink_to_the_audit() -> None:
     assert record.audit.clean
     assert (record.placement, record.window_seconds) == ({"w0": 1, "w1": 1, "w2": 1}, pytest.approx(20, abs=0.6))
     assert (record.cell, record.block, record.trial) == (CELL.key, 1, "abcdef_001")
-    assert (record.connector, record.disk_bytes_per_record) == ("a.SinkConnector", 600)
+    assert (record.connector, record.disk_bytes_per_record) == ("a.SinkConnector", None)
     assert record.peak_memory.keys() == {"kafka", "postgres"}
     assert record.total_peak_memory_bytes == pytest.approx(1.1e9, rel=0.01)
 
