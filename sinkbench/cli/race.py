@@ -141,7 +141,6 @@ def _foresee(plan: Plan, stack: Stack) -> None:
 def _show_results(folder: RunFolder, *, as_json: bool = False) -> None:
     """Prints a run's result as it was stored, without secrets; exit code 1 if it did not pass."""
     kept = load_run(folder.path)
-    made = export(kept.summary, "json") if as_json else f"\n{screen(kept)}results: {folder.path}\n"
-    write(made if isinstance(made, str) else "")
+    write(export(kept.summary, "json") if as_json else f"\n{screen(kept)}results: {folder.path}\n")
     if not kept.summary.passed:
         raise typer.Exit(EXIT_CHECK_FAILED)
