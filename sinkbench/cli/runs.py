@@ -117,7 +117,7 @@ def runs(results: Results = RESULTS) -> None:
 def export(
     run: OptionalRun = None,
     form: Annotated[
-        str, typer.Option("--format", help="csv or parquet (a row a cell), json (the summary) or md (a table)")
+        str, typer.Option("--format", help="csv or parquet (a row a cell), json (the summary), md (a table) or junit")
     ] = "csv",
     to: Annotated[Path | None, typer.Option(help="file to write (default: the output)")] = None,
     prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the run's")] = None,

@@ -1,4 +1,4 @@
-"""A run for other programs: cells as CSV, Parquet and Markdown, the summary as JSON. See docs/format.md."""
+"""A run for other programs: CSV, Parquet, Markdown, JSON and JUnit's XML. See docs/format.md."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from sinkbench.secrets import redacted
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import heading, remarks
 from sinkbench.tables.faults import is_faults, matrix_texts
+from sinkbench.tables.junit import junit
 from sinkbench.tables.markdown import escaped, markdown_table
 
 
@@ -129,6 +130,7 @@ def _markdown_row(cell: CellSummary) -> tuple[str, ...]:
 FORMATS: dict[str, Callable[[RunSummary], str | bytes]] = {
     "csv": _csv,
     "json": _json,
+    "junit": junit,
     "md": _markdown,
     "parquet": _parquet,
 }
