@@ -28,7 +28,7 @@ from pathlib import Path
 from psycopg.conninfo import conninfo_to_dict
 
 from sinkbench.analysis.intervals import ratio_by_block
-from sinkbench.limits.process import MakeRecords, make_records
+from sinkbench.limits.clients import MakeRecords, make_records
 from sinkbench.limits.sinklimit import POOL_BYTES, SinkClient, sink_limit
 from sinkbench.limits.tune import Point
 from sinkbench.plan.plan import Plan
@@ -38,9 +38,8 @@ from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks import Destination, Sink, open_writer
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.tools import find_postgres
-from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.names import Names
+from sinkbench.trial.names import Names, cleaning
 
 # pgbench takes no more.
 MOST_SCRIPTS = 128

@@ -88,79 +88,55 @@ class ConnectError(ServiceError):
 class ReasonCode(StrEnum):
     """Why the figures of a trial or of a cell must not be used."""
 
-    ALTERED = "altered"
-    """Documents in the sink differ from those sent."""
+    ALTERED = "altered"  # documents in the sink differ from those sent
     CONNECT_REFUSED = "connect_refused"
     CONTENT_NOT_CHECKED = "content_not_checked"
     COUNTS_DISAGREE = "counts_disagree"
     DEAD_LETTERS = "dead_letters"
     DISK_TOO_SMALL = "disk_too_small"
-    DIVERTED = "diverted"
-    """The connectors write to another place."""
+    DIVERTED = "diverted"  # the connectors write to another place
     DUPLICATED = "duplicated"
-    FOREIGN_RECORDS = "foreign_records"
-    """The sink has records of other clients."""
+    FOREIGN_RECORDS = "foreign_records"  # the sink has records of other clients
     GENERATOR_TOO_SLOW = "generator_too_slow"
     INDEX_NOT_GREEN = "index_not_green"
-    INVALID = "invalid"
-    """No trial of the cell is valid."""
-    LEADERS_UNEVEN = "leaders_uneven"
-    """Some brokers lead more partitions of the topic than others."""
-    LOAD_FAILED = "load_failed"
-    """Not every record was written to the topic."""
+    INVALID = "invalid"  # no trial of the cell is valid
+    LEADERS_UNEVEN = "leaders_uneven"  # some brokers lead more partitions of the topic than others
+    LOAD_FAILED = "load_failed"  # not every record was written to the topic
     LOST = "lost"
-    MISSING = "missing"
-    """The sink lacks keys that were not deleted."""
+    MISSING = "missing"  # the sink lacks keys that were not deleted
     NO_PROGRESS = "no_progress"
     NO_RATE = "no_rate"
     NO_SAMPLES = "no_samples"
     NO_TRIAL = "no_trial"
     NOT_AUDITED = "not_audited"
-    NOT_RECOVERED = "not_recovered"
-    """A pipeline did not reach the end of its topic after a fault."""
-    NOT_READ = "not_read"
-    """The connector has not read the whole topic."""
-    NOT_STEADY = "not_steady"
-    """The rate still changed when the trials ended."""
+    NOT_RECOVERED = "not_recovered"  # a pipeline did not reach the end of its topic after a fault
+    NOT_READ = "not_read"  # the connector has not read the whole topic
+    NOT_STEADY = "not_steady"  # the rate still changed when the trials ended
     NOT_SUSTAINED = "not_sustained"
-    NOT_WARM = "not_warm"
-    """The JVMs were still compiling."""
-    OUT_OF_MEMORY = "out_of_memory"
-    """A service died or tasks FAILED for lack of memory."""
+    NOT_WARM = "not_warm"  # the JVMs were still compiling
+    OUT_OF_MEMORY = "out_of_memory"  # a service died or tasks FAILED for lack of memory
     PARTITIONS_NOT_IN_SYNC = "partitions_not_in_sync"
     PROBES_SILENT = "probes_silent"
-    RAN_DRY = "ran_dry"
-    """The topic was empty before the new number of tasks ran, or before the fault began."""
-    RISING = "rising"
-    """Each trial was faster than the previous one."""
-    SEARCH_FAILED = "search_failed"
-    """The search found no capacity, or has not ended."""
+    RAN_DRY = "ran_dry"  # the topic was empty before the new number of tasks ran, or before the fault began
+    RISING = "rising"  # each trial was faster than the previous one
+    SEARCH_FAILED = "search_failed"  # the search found no capacity, or has not ended
     SERVICE_ERROR = "service_error"
     SERVICE_DIED = "service_died"
-    SHARED = "shared"
-    """Others used the same workers, brokers or sink in the meantime."""
+    SHARED = "shared"  # others used the same workers, brokers or sink in the meantime
     SHARDS_MOVING = "shards_moving"
-    SHARDS_UNEVEN = "shards_uneven"
-    """The index is on fewer nodes than possible."""
+    SHARDS_UNEVEN = "shards_uneven"  # the index is on fewer nodes than possible
     SINK_UNREADABLE = "sink_unreadable"
-    STALLED = "stalled"
-    """Nothing was stored for more than a tenth of the measured time."""
-    STANDBY_NOT_IN_SYNC = "standby_not_in_sync"
-    """A synchronous standby is missing or behind."""
-    STALE = "stale"
-    """The sink has an earlier version of some keys."""
+    STALLED = "stalled"  # nothing was stored for more than a tenth of the measured time
+    STANDBY_NOT_IN_SYNC = "standby_not_in_sync"  # a synchronous standby is missing or behind
+    STALE = "stale"  # the sink has an earlier version of some keys
     TASKS_FAILED = "tasks_failed"
     TASKS_NOT_STARTED = "tasks_not_started"
     TASKS_UNEVEN = "tasks_uneven"
     TIMED_OUT = "timed_out"
-    TOO_SHORT = "too_short"
-    """The drain ended before enough samples were taken."""
-    UNCLEAR = "unclear"
-    """Whether the lag stays bounded is inconclusive."""
-    NOT_DELETED = "not_deleted"
-    """The sink has keys that were deleted."""
-    UNKNOWN = "unknown"
-    """From a version of sinkbench without codes."""
+    TOO_SHORT = "too_short"  # the drain ended before enough samples were taken
+    UNCLEAR = "unclear"  # whether the lag stays bounded is inconclusive
+    NOT_DELETED = "not_deleted"  # the sink has keys that were deleted
+    UNKNOWN = "unknown"  # from a version of sinkbench without codes
     WRITES_REJECTED = "writes_rejected"
     WRITES_TO_STANDBY = "writes_to_standby"
 

@@ -64,27 +64,12 @@ def _heap(value: object) -> object:
 
 
 def _nodes(service: str, most: int) -> BeforeValidator:
-    """Expands a number of nodes to names, and checks a list of names."""
+    """Expands a number of nodes to names."""
 
     def named(value: object) -> tuple[str, ...]:
-        if isinstance(value, int) and not isinstance(value, bool):
-            if not 1 <= value <= most:
-                raise mistake(f"{{name}} must be from 1 to {most}, found {value}")
-            return (service, *(f"{service}-{number}" for number in range(2, value + 1)))
-        # A topology may be validated again, with the names that were made from a number.
-        if not isinstance(value, list | tuple):
-            raise mistake(f"{{name}} must be a whole number, or a list of names, found {shown(value)}")
-        if not 1 <= len(value) <= most:
-            raise mistake(f"{{name}} must have from 1 to {most} names, found {len(value)}")
-        for index, name in enumerate(value):
-            if index == 0 and name != service:
-                raise mistake(f"{{name}}: the first node is called {service}, found {shown(name)}", index)
-            if not isinstance(name, str) or not re.fullmatch(rf"{service}(-[a-z0-9-]{{1,30}})?", name):
-                letters = "at most 30 small letters, digits and hyphens"
-                raise mistake(f"{{name}}: a node is called {service}-NAME, {letters}, found {shown(name)}", index)
-            if name in value[:index]:
-                raise mistake(f"{{name}}: two nodes are called {name}; give each a name of its own", index)
-        return tuple(value)
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+            raise mistake(f"{{name}} must be a whole number from 1 to {most}, found {shown(value)}")
+        return (service, *(f"{service}-{number}" for number in range(2, value + 1)))
 
     return BeforeValidator(named)
 

@@ -53,6 +53,14 @@ def ratio_by_block(to: str, above: Mapping[int, float], below: Mapping[int, floa
     return RatioTo(to=to, estimate=math.exp(statistics.median(logs)), blocks=len(shared), interval=interval)
 
 
+def ratio_of(to: str, above: Mapping[int, float], below: Mapping[int, float], of_medians: float) -> RatioTo | None:
+    """The one ratio of two cells that tables, exports and answers give: `ratio_by_block` or, if they share no block,
+    that of their medians (with `blocks` 0)."""
+    if above.keys() & below.keys():
+        return ratio_by_block(to, above, below)
+    return RatioTo(to=to, estimate=of_medians, blocks=0) if of_medians > 0 else None
+
+
 def spread_of(by_block: Mapping[int, float]) -> Spread | None:
     values = list(by_block.values())
     span = median_low_high(values)

@@ -70,12 +70,6 @@ def total_known(values: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def ratio_to_slowest(rates: Sequence[float | None]) -> list[float | None]:
-    """Each rate divided by the lowest; None for no rate, or if the lowest is 0."""
-    slowest = min((rate for rate in rates if rate is not None), default=0.0)
-    return [rate / slowest if rate is not None and slowest > 0 else None for rate in rates]
-
-
 def usable_rate(cell: CellSummary) -> RatePerSecond | None:
     """The rate of a cell; None if it is invalid, or was not warm and steady."""
     return None if cell.invalid or cell.at_least is not None else cell.records_per_second

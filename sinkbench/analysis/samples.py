@@ -39,12 +39,12 @@ class Sample:
 
     seconds: float
     stored: int | None
-    uncommitted: int | None
-    backends: int | None
-    pool_clients: int | None
-    pool_servers: int | None
-    tasks_running: int | None
-    tasks_failed: int | None
+    uncommitted: int | None = None
+    backends: int | None = None
+    pool_clients: int | None = None
+    pool_servers: int | None = None
+    tasks_running: int | None = None
+    tasks_failed: int | None = None
     cpu_seconds: Mapping[str, float | None] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     troubles: Mapping[str, str] = field(default_factory=dict)

@@ -3,13 +3,16 @@ does not apply, or lacks a figure, which proves nothing. `verdict` ranks them.""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sinkbench.analysis.words import percent
+from sinkbench.analysis.words import percent, significant
 from sinkbench.bottleneck.evidence import Circumstances, Evidence
 from sinkbench.topology import service_of
 
+NEAR = 0.03
+"""So near to its threshold a share decides nothing: readings of the same load differ by as much."""
 SATURATED = 0.9
 LEAST_OFFERED = 0.995
 PUT_BOUND = 0.8
@@ -25,12 +28,13 @@ MAY_BE_SINK = 0.3
 @dataclass(frozen=True)
 class Finding:
     """A cause that the evidence shows; findings are compared by the `share` of time, tasks or cores that they
-    explain."""
+    explain. `above` is how far that is above its threshold; from -`NEAR` on it may be the cause."""
 
     component: str
     cause: str
     evidence: str
     share: float
+    above: float = math.inf
 
 
 Rule = Callable[[Evidence], Finding | None]
@@ -80,23 +84,18 @@ def request_a_record(seen: Evidence) -> Finding | None:
     """Tasks spend at least half of their time in `put`, with fewer than 1.5 records per write: one round trip per
     record. Half is enough, since rebalances and other tasks wait for such long puts."""
     put, per_write = seen.levels.get("tasks_put_share"), seen.around.records_per_write
-    if put is None or put < ONE_BY_ONE or per_write is None or per_write > FEW_RECORDS_PER_WRITE:
+    if put is None or put < ONE_BY_ONE - NEAR or per_write is None or per_write > FEW_RECORDS_PER_WRITE:
         return None
-    each = _ms_a_record(seen)
-    took = "" if each is None else f", {each:.2g} ms each"
+    put_ms, size = seen.levels.get("tasks_put_ms"), seen.levels.get("tasks_records_per_put")
+    took = f", {significant(put_ms / size, 2)} ms each" if put_ms and size else ""
     text = f"one request a record{took}; {percent(put)} of the tasks' time"
-    return Finding("connector", "a request a record", text, put)
-
-
-def _ms_a_record(seen: Evidence) -> float | None:
-    put, size = seen.levels.get("tasks_put_ms"), seen.levels.get("tasks_records_per_put")
-    return put / size if put and size else None
+    return Finding("connector", "a request a record", text, put, put - ONE_BY_ONE)
 
 
 def machine_saturated(seen: Evidence) -> Finding | None:
     """At least 90 % of the machine's cores are in use: every wait is in the end a wait for CPU."""
     busy, cores = seen.machine_busy, seen.around.machine_cores
-    if busy is None or busy < SATURATED or not cores:
+    if busy is None or busy < SATURATED - NEAR or not cores:
         return None
     text = f"its {cores} cores are {percent(busy)} busy"
     used = seen.cores_by_service()
@@ -105,7 +104,7 @@ def machine_saturated(seen: Evidence) -> Finding | None:
         services = sum(used.values()) - used[most]
         text += f": {most} {used[most]:.1f} cores, other services {services:.1f}"
         text += f", what is no part of the stack {max(busy * cores - services - used[most], 0.0):.1f}"
-    return Finding("machine", "machine CPU", text, busy)
+    return Finding("machine", "machine CPU", text, busy, busy - SATURATED)
 
 
 def service_saturated(seen: Evidence) -> Finding | None:
@@ -116,9 +115,9 @@ def service_saturated(seen: Evidence) -> Finding | None:
         service = service_of(name)
         for limit, why in _limits(seen, name, service):
             share = cores / limit if limit > 0 else 0.0
-            if share >= SATURATED:
+            if share >= SATURATED - NEAR:
                 text = f"{name} uses {cores:.2g} of the {limit:g} {'core' if limit == 1 else 'cores'} {why}"
-                found.append(Finding(service, f"{service} CPU", text, min(share, 1.0)))
+                found.append(Finding(service, f"{service} CPU", text, min(share, 1.0), share - SATURATED))
     return max(found, key=lambda finding: finding.share, default=None)
 
 
@@ -209,21 +208,22 @@ def stalled(seen: Evidence) -> Finding | None:
 def waits_for_sink(seen: Evidence) -> Finding | None:
     """Tasks spend at least 80 % of their time in `put`, whatever the reason."""
     put = seen.levels.get("tasks_put_share")
-    if put is None or put < PUT_BOUND:
+    if put is None or put < PUT_BOUND - NEAR:
         return None
     size = seen.levels.get("tasks_records_per_put")
     text = f"tasks wait for the sink {percent(put)} of their time"
     if size is not None and "tasks_put_ms" in seen.levels:
-        text += f": {seen.levels['tasks_put_ms']:.3g} ms for {size:,.0f} records"
-    return Finding("sink", "waits for the sink", text, put)
+        text += f": {significant(seen.levels['tasks_put_ms'])} ms for {size:,.0f} records"
+    return Finding("sink", "waits for the sink", text, put, put - PUT_BOUND)
 
 
 def waits_for_records(seen: Evidence) -> Finding | None:
     """In a drain, tasks wait at least half of their time for records, though all are available. The share is a mean
     over polls, and the first one waits for partitions: if `put` takes half of the time, this is at most the rest."""
     poll = seen.levels.get("tasks_poll_share")
-    if poll is None or poll < POLLING or seen.around.mode != "drain":
+    if poll is None or poll < POLLING - NEAR or seen.around.mode != "drain":
         return None
     if seen.levels.get("tasks_put_share", 0.0) >= POLLING:
         return None
-    return Finding("kafka", "waits for records", f"tasks wait for records {percent(poll)} of their time", poll)
+    text = f"tasks wait for records {percent(poll)} of their time"
+    return Finding("kafka", "waits for records", text, poll, poll - POLLING)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from sinkbench.analysis.words import percent
 from sinkbench.bottleneck import rules
 from sinkbench.bottleneck.evidence import Evidence
-from sinkbench.bottleneck.rules import Finding, Rule
+from sinkbench.bottleneck.rules import NEAR, Finding, Rule
 from sinkbench.results import Bottleneck
 
 NOT_IDENTIFIED = "not identified"
@@ -39,7 +39,7 @@ def ranks(of_sink: Sequence[Rule] = ()) -> tuple[tuple[Rule, ...], ...]:
 
 def cause_of(seen: Evidence | None, of_sink: Sequence[Rule] = ()) -> Bottleneck | None:
     """The largest finding of the first rank that has one, with its evidence and the other findings; "not identified"
-    if no rule applies, None without evidence."""
+    if no rule applies, None without evidence. Near its threshold it and the next cause are both named."""
     if seen is None:
         return None
     found: list[Finding] = []
@@ -47,28 +47,46 @@ def cause_of(seen: Evidence | None, of_sink: Sequence[Rule] = ()) -> Bottleneck 
         in_rank = [finding for rule in rank if (finding := rule(seen)) is not None]
         # The sort is stable: equal shares keep the order of the rules.
         found += sorted(in_rank, key=lambda finding: -finding.share)
-    if not found:
-        return Bottleneck(component=NOT_IDENTIFIED, cause=NOT_IDENTIFIED, evidence=_figures(seen))
+    none = Finding(NOT_IDENTIFIED, NOT_IDENTIFIED, _figures(seen), 0.0)
+    if all(finding.above < 0 for finding in found):
+        found.append(none)
     first, *others = found
+    undecided = first.above < NEAR and bool(others)
+    # What the threshold of another rule does not reach decides nothing.
+    also = [
+        each
+        for number, each in enumerate(others)
+        if each is not none and (each.above >= 0 or (undecided and not number))
+    ]
     return Bottleneck(
         component=first.component,
         cause=first.cause,
+        or_component=others[0].component if undecided else "",
+        or_cause=others[0].cause if undecided else "",
         evidence=first.evidence,
-        also=[f"{other.cause}: {other.evidence}" for other in others],
+        also=[f"{other.cause}: {other.evidence}" for other in also],
     )
 
 
 def shared_cause(trials: Iterable[Bottleneck | None]) -> Bottleneck | None:
-    """The most frequent verdict of a cell's trials (the earliest of equals), with its first evidence; None without
-    any."""
+    """The most frequent cause of a cell's trials (the earliest of equals), with its first evidence, and the second one
+    if as many trials name it; None without any."""
     known = [each for each in trials if each is not None]
     if not known:
         return None
-    ((cause, count),) = Counter((each.component, each.cause) for each in known).most_common(1)
-    first = next(each for each in known if (each.component, each.cause) == cause)
-    if count == len(known):
-        return first
-    return first.model_copy(update={"evidence": f"{first.evidence} (so in {count} of {len(known)} trials)"})
+    named = Counter(cause for each in known for cause in causes_of(each))
+    (cause, count), *rest = named.most_common(2)
+    first = next((each for each in known if causes_of(each)[0] == cause), known[0])
+    other = next((each for each, trials in rest if trials == count), ("", ""))
+    text = first.evidence if count == len(known) else f"{first.evidence} (so in {count} of {len(known)} trials)"
+    found = dict(zip(("component", "cause", "or_component", "or_cause"), (*cause, *other), strict=True))
+    return first.model_copy(update={**found, "evidence": text})
+
+
+def causes_of(found: Bottleneck) -> list[tuple[str, str]]:
+    """Component and cause, and the other ones where the figures do not decide."""
+    causes = [(found.component, found.cause), (found.or_component, found.or_cause)]
+    return causes if found.or_cause else causes[:1]
 
 
 def _figures(seen: Evidence) -> str:

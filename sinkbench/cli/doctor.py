@@ -12,15 +12,7 @@ import typer
 
 from sinkbench.cli.options import OnStack, commands, say, the_stack
 from sinkbench.cli.plans import read_plan
-from sinkbench.doctor.diagnosis import (
-    Diagnosis,
-    as_values,
-    changes_since,
-    diagnose,
-    finding_lines,
-    lines,
-    that_stays,
-)
+from sinkbench.doctor.diagnosis import Diagnosis, as_values, changes_since, diagnose, finding_lines, lines, that_stays
 from sinkbench.doctor.look import look
 from sinkbench.doctor.rules import RULES
 from sinkbench.errors import EXIT_CHECK_FAILED, SettingsError

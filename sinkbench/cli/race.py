@@ -145,8 +145,7 @@ def _foresee(plan: Plan, stack: Stack) -> None:
 def _show_results(folder: RunFolder, *, as_json: bool = False, junit: Path | None = None) -> None:
     """Prints a run's result as it was stored, without secrets; exit code 1 if it did not pass, or by thresholds."""
     kept = load_run(folder.path)
-    made = export(kept.summary, "json") if as_json else f"\n{screen(kept)}results: {folder.path}\n"
-    write(made if isinstance(made, str) else "")
+    write(export(kept.summary, "json") if as_json else f"\n{screen(kept)}results: {folder.path}\n")
     if junit is not None:
         put(junit_of(kept.summary), junit)
     raise typer.Exit(exit_code(outcomes(kept.summary)) if kept.summary.passed else EXIT_CHECK_FAILED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +15,6 @@ from sinkbench.runs.compare import compare as compare_runs
 from sinkbench.runs.gate import gate, percent_of
 from sinkbench.runs.listing import find_run, list_runs, newest_two
 from sinkbench.runs.reader import load_run, load_summary
-from sinkbench.runs.store import write_bytes
 from sinkbench.suggest import did_you_mean
 from sinkbench.tables import comparison as table
 from sinkbench.tables.cells import render, sections, spaced
@@ -117,7 +115,7 @@ def runs(results: Results = RESULTS) -> None:
 def export(
     run: OptionalRun = None,
     form: Annotated[
-        str, typer.Option("--format", help="csv or parquet (a row a cell), json (the summary), md (a table) or junit")
+        str, typer.Option("--format", help="csv (a row a cell), json (the summary), md or junit (checks)")
     ] = "csv",
     to: Annotated[Path | None, typer.Option(help="file to write (default: the output)")] = None,
     prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the run's")] = None,
@@ -128,16 +126,8 @@ def export(
     docs/format.md has the columns.
     """
     summary = load_summary(find_run(run, results))
-    made = export_run(summary if prices is None else with_prices(summary, load_prices(prices).as_kept()), form)
-    if isinstance(made, str):
-        put(made, to)
-    elif to is not None:
-        write_bytes(to, made)
-    elif sys.stdout.isatty():
-        raise ResultsError(f"--format {form}: is no text for a terminal; give --to FILE, or pipe it to a program")
-    else:
-        sys.stdout.buffer.write(made)
-        sys.stdout.buffer.flush()
+    paid = summary if prices is None else with_prices(summary, load_prices(prices).as_kept())
+    put(export_run(paid, form), to)
 
 
 @app.command()

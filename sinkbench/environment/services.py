@@ -1,20 +1,22 @@
-"""What the services report: versions, JVMs, and how durably Kafka stores records."""
+"""What the services report: versions, JVMs, and how durably Kafka stores records. JVM flags with free text are left
+out, since they may name a user or a host.
+"""
 
 from __future__ import annotations
 
 import platform
+import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 import confluent_kafka
 import httpx
 from pydantic import JsonValue
 
-from sinkbench.environment.jvm import common, flags_of, java_of, version_shown
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.access import Access
@@ -31,6 +33,13 @@ MAVEN = "{http://maven.apache.org/POM/4.0.0}"
 TIMEOUT_SECONDS = 10.0
 # When a broker flushes to disk, and how many replicas acknowledge a record.
 BROKER = ("min.insync.replicas", "log.flush.interval.messages", "log.flush.interval.ms")
+
+_SIZE = re.compile(r"-(X(?:ms|mx|mn|ss))(\d+[kmgtKMGT]?)")
+_SWITCH = re.compile(r"-XX:([+-])(\w+)")
+_NUMBER = re.compile(r"-XX:(\w+)=(\d+(?:\.\d+)?[kmgtKMGT]?)")
+_MODE = re.compile(r"-(Xint|Xcomp|Xmixed|Xbatch)")
+# Newer and older versions of the Prometheus JMX exporter differ in this name.
+_VERSION = re.compile(r'^(?:jvm_runtime_info|jvm_info)\{(?:[^}]*,)?version="([^"]+)"', re.MULTILINE)
 
 Told = TypeVar("Told")
 
@@ -126,3 +135,35 @@ def _metrics(endpoints: Endpoints) -> list[str]:
                 if answer.status_code == httpx.codes.OK:
                     shown.append(answer.text)
     return shown
+
+
+def flags_of(words: Iterable[str]) -> dict[str, JsonValue]:
+    """Returns a Java command line's flags: sizes and numbers as text, switches as booleans. The last one wins."""
+    found: dict[str, JsonValue] = {}
+    for word in words:
+        if size := _SIZE.fullmatch(word) or _NUMBER.fullmatch(word):
+            found[size[1]] = size[2]
+        elif switch := _SWITCH.fullmatch(word):
+            found[switch[2]] = switch[1] == "+"
+        elif mode := _MODE.fullmatch(word):
+            found[mode[1]] = True
+    return found
+
+
+def java_of(words: Sequence[str]) -> str | None:
+    """Returns the program of a Java command line; None if it is not Java."""
+    return words[0] if words and PurePosixPath(words[0]).name == "java" else None
+
+
+def version_shown(metrics: str) -> str | None:
+    """Returns the Java version in a worker's metrics (Prometheus text); None if they contain none."""
+    found = _VERSION.search(metrics)
+    return None if found is None else found[1]
+
+
+def common(values: Iterable[JsonValue]) -> JsonValue:
+    """Returns the value that all processes share, "different" if they differ. Unknown ones (None) are ignored."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return known[0] if all(value == known[0] for value in known) else "different"

@@ -1,16 +1,25 @@
-"""The controller's side of the plain clients: worker processes with one connection each to a sink or to Kafka."""
+"""Plain clients in worker processes, with one connection each: they write to a sink, or read from Kafka."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
-from sinkbench.limits.process import Consume, MakeRecords, Open, Seen, Write, Written, consume, write
+from confluent_kafka import Consumer
+
+from loadgen.dataset.store import Dataset, DatasetMaker
+from loadgen.options import Load
+from loadgen.records import RecordMaker, made_by
+from sinkbench.errors import ServiceError
+from sinkbench.services.failures import in_one_line
+from sinkbench.services.kafka import kafka_errors
 from sinkbench.services.worker import WorkerFailed, Workers, answer_of, order
-from sinkbench.sinks import Destination
+from sinkbench.sinks import Destination, Writer, open_writer
 
 # Time to import libraries and make records, on a busy machine.
 START_SECONDS = 60.0
@@ -19,6 +28,88 @@ GRACE_SECONDS = 90.0
 JOIN_SECONDS = 60.0
 # Between the order and the start, so that all clients have read the order.
 HEAD_START_SECONDS = 0.05
+CONSUMED_AT_ONCE = 10_000
+REPORT_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class MakeRecords:
+    """Order to make `count` records from `first_seq` on, to write again and again. The fields are loadgen's options;
+    `dataset` is the file of the data set, None for NOAA's records."""
+
+    run: str
+    first_seq: int
+    count: int
+    keys: int
+    record_bytes: int
+    dataset: Path | None = None
+
+
+@dataclass(frozen=True)
+class Write:
+    """Order to write for `seconds` from the monotonic time `start`, then to close."""
+
+    start: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Written:
+    """Records acknowledged, and why the writing ended early, if it did. `in_time` counts records within the time; a
+    batch at its end counts by the share of its duration within."""
+
+    stored: int
+    in_time: float
+    problem: str | None = None
+    cpu_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Consume:
+    """Order to join a consumer group on `topic`. The next message starts the reading, and the one after it ends it."""
+
+    topic: str
+    group: str
+    settings: Mapping[str, str] = field(repr=False)
+
+
+def make_records(wanted: MakeRecords) -> list[bytes]:
+    """The records as loadgen makes them, in order of seq."""
+    if wanted.dataset is not None:
+        return made_by(DatasetMaker(Dataset.read(wanted.dataset), wanted.run), wanted.first_seq, wanted.count)
+    options = {key: value for key, value in asdict(wanted).items() if key != "dataset"}
+    return made_by(RecordMaker(Load(bootstrap="-", topic="-", **options)), wanted.first_seq, wanted.count)
+
+
+def write(connection: Connection) -> None:
+    """Worker that obeys MakeRecords, then in turn a destination with a batch size, and Write; answers None when ready,
+    and Write with Written."""
+    records = make_records(connection.recv())
+    connection.send(None)
+    while True:
+        to, size = connection.recv()
+        with closing(open_writer(to)) as writer:
+            batches = [writer.batch(records[at : at + size]) for at in range(0, len(records) - size + 1, size)]
+            connection.send(None)
+            written = write_for(writer, batches, size, connection.recv())
+        connection.send(written)
+
+
+def write_for(writer: Writer, batches: list[Any], batch: int, what: Write) -> Written:
+    """Writes the batches of `batch` records repeatedly until the time is over."""
+    deadline = what.start + what.seconds
+    stored, in_time, problem = 0, 0.0, None
+    time.sleep(max(0.0, what.start - time.monotonic()))
+    used = time.process_time()
+    try:
+        while (began := time.monotonic()) < deadline:
+            writer.write(batches[stored // batch % len(batches)])
+            ended = time.monotonic()
+            stored += batch
+            in_time += batch if ended <= deadline else batch * (deadline - began) / (ended - began)
+    except ServiceError as error:
+        problem = in_one_line(error)
+    return Written(stored, in_time, problem, time.process_time() - used)
 
 
 class Writers:
@@ -37,12 +128,11 @@ class Writers:
         count = self._records.count
         wanted = [replace(self._records, first_seq=at * count) for at in range(before, len(self._ends))]
         _ask(self._ends[before:], wanted, START_SECONDS)
-        _ask(self._ends[:connections], [Open(to, batch)] * connections, START_SECONDS)
+        _ask(self._ends[:connections], [(to, batch)] * connections, START_SECONDS)
 
     def write(self, connections: int, seconds: float) -> list[Written]:
         """Writes over the opened connections for `seconds`, closes them, and returns one result for each. Raises
-        WorkerFailed if a client dies.
-        """
+        WorkerFailed if a client dies."""
         what = Write(time.monotonic() + HEAD_START_SECONDS, seconds)
         return _ask(self._ends[:connections], [what] * connections, seconds + GRACE_SECONDS)
 
@@ -59,47 +149,69 @@ def _ask(ends: Sequence[Connection], orders: Sequence[object], seconds: float) -
     return [answer_of(end, deadline - time.monotonic()) for end in ends]
 
 
-def consume_as_group(
-    topic: str,
-    group: str,
-    settings: Mapping[str, str],
-    consumers: int,
-    partitions: int,
-    see: Callable[[float, int], bool],
-) -> None:
-    """Reads `topic` as consumer group `group` until `see` returns False; `settings` are librdkafka's. `see` gets the
-    monotonic time and the number of records read by then. No consumer reads before all `partitions` are assigned.
-    Raises WorkerFailed if the group does not form or a consumer dies.
-    """
+def consume(connection: Connection) -> None:
+    """Worker that obeys Consume; sends the time and its numbers of partitions and of records read on every change, and
+    None at the end."""
+    what: Consume = connection.recv()
+    partitions: list[Any] = []
+
+    def assigned(consumer: Any, given: list[Any]) -> None:
+        # No member reads before all have their partitions.
+        partitions[:] = given
+        consumer.assign(given)
+        consumer.pause(given)
+        connection.send((time.monotonic(), len(given), 0))
+
+    # Without commits, the group vanishes with its members if the controller is killed.
+    own = {"group.id": what.group, "auto.offset.reset": "earliest", "enable.auto.commit": "false"}
+    with kafka_errors(), closing(Consumer({**what.settings, **own})) as consumer:
+        consumer.subscribe([what.topic], on_assign=assigned)
+        while not connection.poll():
+            consumer.consume(num_messages=1, timeout=REPORT_SECONDS)
+        connection.recv()
+        consumer.resume(partitions)
+        records, reported = 0, 0.0
+        while not connection.poll():
+            # After a rebalance all are paused, and too few records are read.
+            records += sum(message.error() is None for message in consumer.consume(CONSUMED_AT_ONCE, REPORT_SECONDS))
+            if (now := time.monotonic()) - reported >= REPORT_SECONDS:
+                connection.send((now, len(partitions), records))
+                reported = now
+        connection.recv()
+    connection.send(None)
+
+
+def consume_as_group(what: Consume, consumers: int, partitions: int, see: Callable[[float, int], bool]) -> None:
+    """Reads a topic of so many partitions by a group of `consumers` until `see` returns False; it gets the monotonic
+    time and the number of records read by then. No consumer reads before all partitions are assigned. Raises
+    WorkerFailed if the group does not form or a consumer dies."""
     with Workers() as workers:
         ends = [workers.start(consume) for _ in range(consumers)]
-        for end in ends:
-            order(end, Consume(topic, group, settings))
-        last = dict.fromkeys(ends, Seen(0.0, 0, 0))
+        last = dict.fromkeys(ends, (0.0, 0, 0))
+
+        def tell(message: object) -> None:
+            for end in ends:
+                order(end, message)
 
         def follow(until: float) -> float:
             """Takes the consumers' next messages and returns their time."""
             ready = [end for end in wait(ends, max(0.0, until - time.monotonic())) if isinstance(end, Connection)]
             if not ready:
-                raise WorkerFailed(f"the consumers of {topic} said nothing for too long")
+                raise WorkerFailed(f"the consumers of {what.topic} said nothing for too long")
             last.update({end: answer_of(end, 0.0) for end in ready})
-            return max(last[end].at for end in ready)
+            return max(last[end][0] for end in ready)
 
-        joined = time.monotonic() + JOIN_SECONDS
-        while not _all_joined([seen.partitions for seen in last.values()], partitions):
+        tell(what)
+        joined, given = time.monotonic() + JOIN_SECONDS, [0]
+        # The first to join has all partitions until the next joins.
+        while sum(given) != partitions or sum(map(bool, given)) != min(consumers, partitions):
             follow(joined)
-        for end in ends:
-            order(end, "read")
-        while see(follow(time.monotonic() + JOIN_SECONDS), sum(seen.records for seen in last.values())):
+            given = [partitions_of for _, partitions_of, _ in last.values()]
+        tell("read")
+        while see(follow(time.monotonic() + JOIN_SECONDS), sum(records for _, _, records in last.values())):
             pass
-        for end in ends:
-            order(end, "end")
+        tell("end")
         # None comes once a consumer has left its group.
         for end in ends:
             while answer_of(end, JOIN_SECONDS) is not None:
                 pass
-
-
-def _all_joined(given: Sequence[int], partitions: int) -> bool:
-    """Whether all consumers have partitions. The first to join has all of them until the next joins."""
-    return sum(given) == partitions and sum(map(bool, given)) == min(len(given), partitions)

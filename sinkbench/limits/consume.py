@@ -8,20 +8,22 @@ from dataclasses import dataclass, field
 
 from sinkbench.analysis.rates import drain_rate
 from sinkbench.errors import ServiceError
-from sinkbench.limits.clients import consume_as_group
+from sinkbench.limits.clients import Consume, consume_as_group
 from sinkbench.limits.tune import Measured
 from sinkbench.plan.cells import Cell
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import group_of
 from sinkbench.services.worker import WorkerFailed
-from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.names import Names
+from sinkbench.trial.names import Names, cleaning
 
 DROP = "sinkbench_drop"
 POLL_SECONDS = 0.1
 COMMIT_MS = 200
 TOO_SHORT = "the topic was read too fast to be measured; a larger record_bytes would take longer"
+
+Tell = Callable[[int, int], None]
+"""Gets the number of records read so far, and of all."""
 
 
 @dataclass
@@ -30,7 +32,7 @@ class _Progress:
 
     total: int
     stall_seconds: float
-    tell: Callable[[int, int], None]
+    tell: Tell
     times: list[float] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
     moved: float = field(default_factory=time.monotonic)
@@ -53,14 +55,12 @@ class _Progress:
         return Measured(None, TOO_SHORT) if rate is None else Measured(round(rate.records_per_second, 1))
 
 
-def kafka_limit(
-    cluster: Cluster, names: Names, records: int, consumers: int, tell: Callable[[int, int], None]
-) -> Measured:
-    """The rate of a group of `consumers` processes that read a topic of `records`; `tell` gets progress and total."""
+def kafka_limit(cluster: Cluster, names: Names, records: int, consumers: int, tell: Tell) -> Measured:
+    """The rate of a group of `consumers` processes that read a topic of `records`."""
     endpoints = cluster.stack.endpoints
     progress = _Progress(records, cluster.plan.drain.stall_seconds, tell)
     group = group_of(names.connector)
-    settings = {**endpoints.kafka_settings, "bootstrap.servers": endpoints.kafka}
+    what = Consume(names.topic, group, {**endpoints.kafka_settings, "bootstrap.servers": endpoints.kafka})
 
     def clean() -> None:
         cluster.kafka.wait_until_empty(group)
@@ -68,7 +68,7 @@ def kafka_limit(
 
     with cleaning(clean):
         try:
-            consume_as_group(names.topic, group, settings, consumers, cluster.plan.load.partitions, progress.see)
+            consume_as_group(what, consumers, cluster.plan.load.partitions, progress.see)
             return progress.measured()
         except (WorkerFailed, ServiceError) as error:
             return Measured(None, in_one_line(error))
@@ -76,8 +76,7 @@ def kafka_limit(
 
 def dropping(config: dict[str, str]) -> dict[str, str]:
     """A connector's configuration with Connect's `Filter` as last transform, which drops every record. The worker
-    polls, converts and transforms, and the connector has nothing to write.
-    """
+    polls, converts and transforms, and the connector has nothing to write."""
     transforms = [name.strip() for name in config.get("transforms", "").split(",") if name.strip()]
     return {
         **config,
@@ -89,10 +88,8 @@ def dropping(config: dict[str, str]) -> dict[str, str]:
     }
 
 
-def connect_limit(
-    cluster: Cluster, cell: Cell, names: Names, records: int, tell: Callable[[int, int], None]
-) -> Measured:
-    """The rate at which a cell's tasks read and drop a topic of `records`; `tell` gets progress and total."""
+def connect_limit(cluster: Cluster, cell: Cell, names: Names, records: int, tell: Tell) -> Measured:
+    """The rate at which a cell's tasks read and drop a topic of `records`."""
     progress = _Progress(records, cluster.plan.drain.stall_seconds, tell)
     group = group_of(names.connector)
 

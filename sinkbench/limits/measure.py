@@ -10,17 +10,15 @@ from loadgen.forms import Form
 from sinkbench.analysis.limits import CONNECT, KAFKA
 from sinkbench.errors import ServiceError, TrialFailed
 from sinkbench.limits.consume import connect_limit, kafka_limit
-from sinkbench.limits.costs import disturbance
 from sinkbench.limits.sinklimit import sink_limit, sink_limit_again
-from sinkbench.limits.tune import Measured, Point, Tuned, step_up
+from sinkbench.limits.tune import Measured, Point, Tuned, disturbance, step_up
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.sizing import least_records
 from sinkbench.results import Limit, LimitInBlock, LimitStep
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Destination, sink_kind
-from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.names import Names
+from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.resources import Observer
 from sinkbench.trial.values import TopicLoad
 
@@ -32,8 +30,7 @@ TOPIC_BYTES = 1_200_000_000
 @dataclass(frozen=True)
 class LimitJob:
     """One limit to measure; `sink` and `way` are as in `Limit`. `search` finds the setting with the highest rate.
-    `again` measures a found setting once more; it is None for limits that are measured once per run.
-    """
+    `again` measures a found setting once more; it is None for limits that are measured once per run."""
 
     sink: str
     way: str
@@ -49,9 +46,7 @@ class LimitJob:
         """Measures the limit and cleans up. A limit that cannot be measured has no rate, and the reason as its note."""
         try:
             found = self.search(observer)
-        except TrialFailed as error:
-            return Limit(sink=self.sink, way=self.way, note=str(error))
-        except ServiceError as error:
+        except (TrialFailed, ServiceError) as error:
             return Limit(sink=self.sink, way=self.way, note=in_one_line(error))
         path = [
             LimitStep(
@@ -66,28 +61,24 @@ class LimitJob:
         if found.best is None:
             problem = next((step.problem for step in path if step.problem is not None), None)
             return Limit(sink=self.sink, way=self.way, path=path, note=problem or "nothing was stored")
-        point = found.best.point
         return Limit(
             sink=self.sink,
             way=self.way,
             records_per_second=found.best.measured.records_per_second,
-            connections=point.connections,
-            batch=point.batch or None,
+            connections=found.best.point.connections,
+            batch=found.best.point.batch or None,
             path=path,
         )
 
     def in_block(self, limit: Limit, block: int, most_compiling: float, observer: Observer) -> LimitInBlock:
         """Measures the found setting of `limit` once more between the trials of a block, and cleans up. The result has
         a problem instead of a rate if the sink rejected records or stores another number than it acknowledged, a
-        service restarted, or compiling took more than the share `most_compiling` of the CPU time.
-        """
+        service restarted, or compiling took more than the share `most_compiling` of the CPU time."""
         if self.again is None or not (limit.batch and limit.connections):
             raise ValueError(f"{self.name} is not measured in blocks")
         try:
             found = self.again(Point(limit.batch, limit.connections), observer)
-        except TrialFailed as error:
-            found = Measured(None, str(error))
-        except ServiceError as error:
+        except (TrialFailed, ServiceError) as error:
             found = Measured(None, in_one_line(error))
         problem = found.problem or disturbance(found.costs, most_compiling)
         if problem is None and not found.records_per_second:
@@ -105,21 +96,20 @@ def jobs(cluster: Cluster, cells: Sequence[Cell], token: str) -> list[LimitJob]:
     numbers, form = sorted(lead), cells[0].form
     sinks = dict.fromkeys(cell.sink for cell in cells)
 
-    def kafka(observer: Observer) -> Tuned:
+    def stepped(by: str, measure: Callable[[int, int, Observer], Measured], observer: Observer) -> Tuned:
         with _topic(cluster, reading, form, observer) as records:
-            observer.phase("reading by a plain consumer group")
-            return step_up(lambda number: kafka_limit(cluster, reading, records, number, observer.progress), numbers)
+            observer.phase(f"reading by {by}")
+            return step_up(lambda number: measure(number, records, observer), numbers)
 
-    def connect(observer: Observer) -> Tuned:
-        with _topic(cluster, reading, form, observer) as records:
-            observer.phase("reading by Connect")
-            return step_up(
-                lambda number: connect_limit(cluster, lead[number], reading, records, observer.progress), numbers
-            )
+    def kafka(number: int, records: int, observer: Observer) -> Measured:
+        return kafka_limit(cluster, reading, records, number, observer.progress)
+
+    def connect(number: int, records: int, observer: Observer) -> Measured:
+        return connect_limit(cluster, lead[number], reading, records, observer.progress)
 
     return [
-        LimitJob(KAFKA, "consumer group", kafka),
-        LimitJob(CONNECT, cells[0].label, connect),
+        LimitJob(KAFKA, "consumer group", lambda observer: stepped("a plain consumer group", kafka, observer)),
+        LimitJob(CONNECT, cells[0].label, lambda observer: stepped("Connect", connect, observer)),
         *(_sink_job(cluster, sink, way, token) for sink in sinks for way in sink_kind(sink).writers),
     ]
 

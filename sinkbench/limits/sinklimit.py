@@ -9,17 +9,15 @@ from functools import partial
 
 from sinkbench.analysis.samples import CONTROLLER, Sample
 from sinkbench.errors import ServiceError
-from sinkbench.limits.clients import Writers
-from sinkbench.limits.costs import costs_between
-from sinkbench.limits.process import MakeRecords
-from sinkbench.limits.tune import Measured, Point, Tuned, tune
+from sinkbench.limits.clients import MakeRecords, Writers
+from sinkbench.limits.tune import Measured, Point, Tuned, costs_between, tune
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination, Sink
-from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.cluster import Cluster
+from sinkbench.trial.names import cleaning
 from sinkbench.trial.sampler import usage_signs
 
 STEP_SECONDS = 2.5
@@ -32,8 +30,6 @@ MOST_CONNECTIONS = 16
 # What each connection has ready and sends repeatedly; far more than a sink compresses together.
 POOL_BYTES = 16 << 20
 
-Look = Callable[[], Sample]
-
 
 class SinkClient:
     """Plain clients of one sink, which write records of the plan's load."""
@@ -43,36 +39,32 @@ class SinkClient:
         sink: Sink,
         to: Destination,
         load: PlanLoad,
-        look: Look | None = None,
+        look: Callable[[], Sample] | None = None,
         records: KeptRecords | None = None,
     ) -> None:
         """`look` reads the services' usage so far, if costs are wanted; `records` are your own, None for NOAA's."""
-        pool = max(2, int(POOL_BYTES / (load.record_bytes if records is None else records.facts.mean_bytes)))
+        size, path = (load.record_bytes, None) if records is None else (records.facts.mean_bytes, records.path)
+        pool = max(2, int(POOL_BYTES / size))
         self.largest_batch = min(LARGEST_BATCH, pool // 2)
         self._sink = sink
         self._to = to
         self._look = look
-        self._clients = Writers(
-            MakeRecords(to.target, 0, pool, load.keys, load.record_bytes, None if records is None else records.path)
-        )
+        self._clients = Writers(MakeRecords(to.target, 0, pool, load.keys, load.record_bytes, path))
 
     def measure(self, point: Point, seconds: float) -> Measured:
         """Writes for `seconds` into a new index or table, which is always removed; returns records stored per second.
         There is no rate if the sink rejected a record, or stores another number than it acknowledged. Raises
-        ServiceError if the index or table cannot be removed.
-        """
+        ServiceError if the index or table cannot be removed."""
         with cleaning(lambda: self._sink.drop(self._to.target)):
             try:
                 return self._measure(point, seconds)
-            except WorkerFailed as error:
-                # Clients that are left may still wait for something.
-                self._clients.close()
-                return Measured(None, str(error))
             except ServiceError as error:
                 return Measured(None, in_one_line(error))
-            except BaseException:
-                # A client that still writes would keep a database from dropping the table.
+            except BaseException as error:
+                # Clients that are left may wait for something, or keep a database from dropping the table.
                 self._clients.close()
+                if isinstance(error, WorkerFailed):
+                    return Measured(None, str(error))
                 raise
 
     def _measure(self, point: Point, seconds: float) -> Measured:
@@ -107,8 +99,7 @@ def sink_limit(
     confirm_seconds: float = CONFIRM_SECONDS,
 ) -> Tuned:
     """Searches for the highest rate at which a sink takes the plan's records in one way; removes the index or table. A
-    step of the search takes `step_seconds`, and the confirmation of its result `confirm_seconds`.
-    """
+    step of the search takes `step_seconds`, and the confirmation of its result `confirm_seconds`."""
 
     def measure(point: Point, confirms: bool) -> Measured:
         phase(f"{_in_words(to, point)}{', for longer' if confirms else ''}")
@@ -123,12 +114,10 @@ def sink_limit_again(
     cluster: Cluster, to: Destination, point: Point, phase: Callable[[str], None], seconds: float = BLOCK_SECONDS
 ) -> Measured:
     """Measures a setting that a search found once more, with its costs. Uses new clients that end afterwards: during a
-    trial they would take memory.
-    """
+    trial they would take memory."""
     phase(_in_words(to, point))
-    with closing(
-        SinkClient(cluster.sink(to.sink), to, cluster.plan.load, partial(_look, cluster), cluster.records)
-    ) as client:
+    look = partial(_look, cluster)
+    with closing(SinkClient(cluster.sink(to.sink), to, cluster.plan.load, look, cluster.records)) as client:
         return client.measure(point, seconds)
 
 
@@ -142,7 +131,5 @@ def _look(cluster: Cluster) -> Sample:
     signs: Mapping[str, float] = {}
     with suppress(ServiceError, OSError):
         found = cluster.stack.usage()
-        used, signs = found.cpu_seconds, usage_signs(found)
-    own = {CONTROLLER: time.process_time()} if used else {}
-    nothing = (None, None, None, None, None, None, None)
-    return Sample(time.monotonic(), *nothing, cpu_seconds={**used, **own}, signs=signs)
+        used, signs = {**found.cpu_seconds, CONTROLLER: time.process_time()}, usage_signs(found)
+    return Sample(time.monotonic(), None, cpu_seconds=used, signs=signs)

@@ -1,11 +1,14 @@
-"""The search for the batch size and number of connections at which a client is fastest."""
+"""The search for the batch size and number of connections at which a client is fastest, and what that costs. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from sinkbench.limits.costs import Costs
+from sinkbench.analysis.limits import CLIENT
+from sinkbench.analysis.samples import Sample, cpu_seconds_per_million
+from sinkbench.analysis.warm import compiling_share
+from sinkbench.analysis.words import percent
 
 GAIN = 0.05
 """The search continues in a direction while each step gains more than this share."""
@@ -17,6 +20,16 @@ class Point:
 
     batch: int
     connections: int
+
+
+@dataclass(frozen=True)
+class Costs:
+    """CPU seconds per million records by service, with sinkbench itself, and the clients as `CLIENT` (None is unknown);
+    the JIT compilers' share of all that CPU time; and services whose counters began again."""
+
+    cpu_seconds_per_million: Mapping[str, float | None] = field(default_factory=dict)
+    compiling_share: float | None = None
+    restarted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,10 @@ class Attempt:
     measured: Measured
     confirms: bool = False
 
+    @property
+    def rate(self) -> float:
+        return self.measured.records_per_second or 0.0
+
 
 @dataclass(frozen=True)
 class Tuned:
@@ -52,8 +69,7 @@ Measure = Callable[[Point, bool], Measured]
 def tune(measure: Measure, first: Point, largest: Point) -> Tuned:
     """Doubles batch and connections in turn, each while a doubling gains more than `GAIN`, until neither does. The
     fastest point is measured again, for longer, and that gives the rate: the highest of several short measurements is
-    too high by chance. If it then has no rate, the next fastest point is confirmed, and so on.
-    """
+    too high by chance. If it then has no rate, the next fastest point is confirmed, and so on."""
     seen: dict[Point, Measured] = {}
 
     def rate(point: Point) -> float:
@@ -61,34 +77,27 @@ def tune(measure: Measure, first: Point, largest: Point) -> Tuned:
             seen[point] = measure(point, False)
         return seen[point].records_per_second or 0.0
 
-    def climb(at: Point, double: Callable[[Point], Point]) -> Point:
-        while _within(following := double(at), largest) and rate(following) > rate(at) * (1 + GAIN):
+    def climb(at: Point, batch: int, connections: int) -> Point:
+        while True:
+            following = Point(batch * at.batch, connections * at.connections)
+            within = following.batch <= largest.batch and following.connections <= largest.connections
+            if not within or rate(following) <= rate(at) * (1 + GAIN):
+                return at
             at = following
-        return at
 
     begun: Point | None = None
     at = first
     while at != begun and rate(at) > 0:
         begun = at
-        at = climb(at, lambda point: Point(2 * point.batch, point.connections))
-        at = climb(at, lambda point: Point(point.batch, 2 * point.connections))
+        at = climb(climb(at, 2, 1), 1, 2)
     path = [Attempt(point, measured) for point, measured in seen.items()]
     # The last point of a climb may be the fastest although it gained too little to go on.
-    ranked = sorted((attempt for attempt in path if attempt.measured.records_per_second), key=_rate_of, reverse=True)
-    for attempt in ranked:
+    for attempt in sorted((each for each in path if each.rate), key=lambda each: each.rate, reverse=True):
         confirmed = Attempt(attempt.point, measure(attempt.point, True), confirms=True)
         path.append(confirmed)
-        if confirmed.measured.records_per_second:
+        if confirmed.rate:
             return Tuned(confirmed, tuple(path))
     return Tuned(None, tuple(path))
-
-
-def _within(point: Point, largest: Point) -> bool:
-    return point.batch <= largest.batch and point.connections <= largest.connections
-
-
-def _rate_of(attempt: Attempt) -> float:
-    return attempt.measured.records_per_second or 0.0
 
 
 def step_up(measure: Callable[[int], Measured], numbers: Sequence[int]) -> Tuned:
@@ -96,7 +105,30 @@ def step_up(measure: Callable[[int], Measured], numbers: Sequence[int]) -> Tuned
     path: list[Attempt] = []
     for number in numbers:
         path.append(Attempt(Point(0, number), measure(number)))
-        if len(path) > 1 and _rate_of(path[-1]) <= _rate_of(path[-2]) * (1 + GAIN):
+        if len(path) > 1 and path[-1].rate <= path[-2].rate * (1 + GAIN):
             break
-    best = max(path, key=_rate_of)
-    return Tuned(best if _rate_of(best) > 0 else None, tuple(path))
+    best = max(path, key=lambda each: each.rate)
+    return Tuned(best if best.rate > 0 else None, tuple(path))
+
+
+def costs_between(before: Sample, after: Sample, records: int, clients_seconds: float) -> Costs:
+    """Costs between two readings, in which `records` were stored and the clients used `clients_seconds` of CPU. The CPU
+    time of a service that restarted in between is unknown."""
+    pairs = {name: (before.cpu_seconds.get(name), seconds) for name, seconds in after.cpu_seconds.items()}
+    restarted = tuple(name for name, (had, has) in pairs.items() if had is not None and has is not None and has < had)
+    known = {name: seconds for name, seconds in after.cpu_seconds.items() if name not in restarted}
+    samples = (
+        replace(before, stored=0, cpu_seconds={**before.cpu_seconds, CLIENT: 0.0}),
+        replace(after, stored=records, cpu_seconds={**known, CLIENT: clients_seconds}),
+    )
+    share = compiling_share(samples, before.seconds, after.seconds)
+    return Costs(cpu_seconds_per_million(samples, records), share, restarted)
+
+
+def disturbance(costs: Costs, most_compiling: float) -> str | None:
+    """Why a measurement does not count; None if it does. `most_compiling` is the largest allowed `compiling_share`."""
+    if costs.restarted:
+        return f"{' and '.join(costs.restarted)} started again meanwhile"
+    share = costs.compiling_share
+    cold = share is not None and share > most_compiling
+    return f"not warm: {percent(share or 0.0)} of the CPU time went into compiling" if cold else None

@@ -242,7 +242,13 @@ class LiveRun(Events):
         cell["lost"] += _lost(record)
         # A pilot does not count as a trial of the cell.
         if not record.pilot:
-            cell["taken"] += 1
+            kept = [each for each in valid if each.trial != record.replaces]
+            # A trial that is replaced is no longer a trial of the cell, nor an invalid one.
+            if record.replaces is None:
+                cell["taken"] += 1
+            elif len(kept) == len(valid):
+                cell["invalid"] -= 1
+            valid[:] = kept
             cell["invalid"] += bool(record.invalid)
             if record.records_per_second is not None and not record.invalid:
                 valid.append(record)

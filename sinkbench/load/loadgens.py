@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,28 +32,17 @@ _OF_NOAA = {"keys", "record_bytes"}
 
 @dataclass(frozen=True)
 class LoadResult:
-    """The sum of the parts of a load, without latencies: quantiles cannot be summed."""
+    """The sum of a load's parts, and the time of the longest. `in_time` counts records sent by the due time of the last
+    one; None without a rate."""
 
-    asked: int
     sent: int
     acknowledged: int
-    failed: int
-    errors: Mapping[str, int]
-    """Number of failed records by reason."""
-    bytes: int
-    """Bytes of all values sent."""
-    cpu_seconds: float
-    """User and system time of all load generators."""
     elapsed_seconds: float
-    """Of the longest part."""
     in_time: int | None = None
-    """Records sent by the due time of the last one; None without a rate."""
 
 
 def split(records: int, generators: int) -> list[tuple[int, int]]:
-    """Splits seqs 0 to `records` - 1 into contiguous ranges whose lengths differ by at most one. Returns (first seq,
-    count) of each range that is not empty.
-    """
+    """The (first seq, count) of contiguous ranges of `records`, whose lengths differ by at most one; none is empty."""
     each, more = divmod(records, generators)
     counts = [each + 1] * more + [each] * (generators - more)
     return [(sum(counts[:number]), count) for number, count in enumerate(counts) if count]
@@ -64,13 +52,8 @@ def add(summaries: Sequence[Summary]) -> LoadResult:
     """Adds up the summaries of one load's parts."""
     in_time = [summary.behind.records_in_time for summary in summaries if summary.behind is not None]
     return LoadResult(
-        asked=sum(summary.asked or 0 for summary in summaries),
         sent=sum(summary.sent for summary in summaries),
         acknowledged=sum(summary.acknowledged for summary in summaries),
-        failed=sum(summary.failed for summary in summaries),
-        errors=sum((Counter(summary.errors) for summary in summaries), Counter()),
-        bytes=sum(summary.bytes for summary in summaries),
-        cpu_seconds=round(sum(summary.cpu_seconds for summary in summaries), 3),
         elapsed_seconds=max((summary.elapsed_seconds for summary in summaries), default=0.0),
         in_time=sum(in_time) if len(in_time) == len(summaries) else None,
     )
@@ -97,19 +80,11 @@ class Loadgens:
     ) -> LoadResult:
         """Creates the topic and produces records into it. If it ends early, no load generator continues the load.
 
-        Args:
-            run: the records' `bench.run`; unique to this load.
-            records: how many, at least 1.
-            progress: called about twice a second with the number of records acknowledged so far.
-            rate: records per second, open loop, of all load generators together; None for as fast as possible.
-            stop: once set, ends the load as failed.
-
-        Raises:
-            TrialFailed: a record was not acknowledged, or a load generator (named) died, is busy or refuses the load.
-            StackError: the settings of the Kafka client cannot be used.
+        `run` is the records' `bench.run`, unique to this load. `progress` gets the number of records acknowledged so
+        far. `rate` is in records per second, open loop, of all load generators together; None: as fast as possible.
+        `stop`, once set, ends the load as failed. Raises TrialFailed if a record was not acknowledged, or a load
+        generator (named) died, is busy or refuses the load, and StackError for unusable settings of the Kafka client.
         """
-        if records < 1:
-            raise ValueError(f"records: found {records}; a load has at least one")
         own = self._records if plan_load.own else None
         options = plan_load.model_dump(include=_SHARED - (_OF_NOAA if own is not None else set()))
         options |= {"replication": plan_load.replication or self._endpoints.replication}
@@ -149,10 +124,8 @@ class Loadgens:
             raise TrialFailed(f"the load generators cannot be asked: {error}") from None
         with client:
             # With fewer records than load generators, some stay idle.
-            yield [
-                RemotePart(client, name, url, load)
-                for (name, url), load in zip(generators.items(), loads, strict=False)
-            ]
+            named = zip(generators.items(), loads, strict=False)
+            yield [RemotePart(client, name, url, load) for (name, url), load in named]
 
     def close(self) -> None:
         """Ends the child process, if there is one. May be called again."""

@@ -54,8 +54,7 @@ class Part(ABC):
     @abstractmethod
     def begin(self, options: Mapping[str, Any]) -> None:
         """Begins the part; `options` are the fields of `loadgen.options.Load` that all parts share. Raises TrialFailed
-        if the load generator does not answer, is busy, or refuses the options.
-        """
+        if the load generator does not answer, is busy, or refuses the options."""
 
     @abstractmethod
     def cancel(self) -> None:
@@ -67,34 +66,30 @@ class Part(ABC):
 
     def look(self) -> Summary | None:
         """Reads the part's progress; returns its summary, or None while it continues. Raises TrialFailed if the load
-        generator died or does not answer, or a record was not acknowledged.
-        """
+        generator died or does not answer, or a record was not acknowledged."""
+        at = f"at {self.acknowledged:,} of {self._load.count or 0:,} records"
         try:
             state = self._state()
         except ServiceTimeout:
-            raise TrialFailed(f"{self._name} did not answer for {ANSWER_SECONDS:g} s, {self._at()}") from None
+            raise TrialFailed(f"{self._name} did not answer for {ANSWER_SECONDS:g} s, {at}") from None
         except ServiceError:
-            raise TrialFailed(f"{self._name} died {self._at()}") from None
+            raise TrialFailed(f"{self._name} died {at}") from None
         if state.load != self._load:
             now = "nothing" if state.load is None else f"run {state.load.run}"
-            raise TrialFailed(f"{self._name} died {self._at()}, and was started anew: it now loads {now}")
+            raise TrialFailed(f"{self._name} died {at}, and was started anew: it now loads {now}")
         self.acknowledged = state.acknowledged
         if state.state == "running":
             return None
+        at = f"at {self.acknowledged:,} of {self._load.count or 0:,} records"
         if state.state == "cancelled":
-            raise TrialFailed(f"{self._name} was stopped by another client {self._at()}")
+            raise TrialFailed(f"{self._name} was stopped by another client {at}")
         if state.summary is None:
-            raise TrialFailed(f"{self._name} {self._at()}: {state.error or 'it gives no summary'}")
+            raise TrialFailed(f"{self._name} {at}: {state.error or 'it gives no summary'}")
         if state.summary.acknowledged != self._load.count:
             reasons = [f"{error}: {count:,}" for error, count in state.summary.errors.items()]
-            raise TrialFailed(
-                f"{self._name} ended {self._at()}: {'; '.join([*reasons, *filter(None, [state.summary.stopped])])}"
-            )
+            raise TrialFailed(f"{self._name} ended {at}: {'; '.join(filter(None, [*reasons, state.summary.stopped]))}")
         self.summary = state.summary
         return state.summary
-
-    def _at(self) -> str:
-        return f"at {self.acknowledged:,} of {self._load.count or 0:,} records"
 
 
 class RemotePart(Part):
@@ -119,9 +114,7 @@ class RemotePart(Part):
                 with records.path.open("rb") as file:
                     answer = self._client.put(f"{self._url}/records", content=file, timeout=SEND_SECONDS)
         except (ServiceError, ValueError) as error:
-            raise TrialFailed(
-                f"{self._name} at {self._url} does not take the records ({error}); check that it is a loadgen"
-            ) from None
+            raise TrialFailed(f"{self._name} at {self._url} does not take the records ({error})") from None
         if answer.status_code != httpx.codes.CREATED:
             raise TrialFailed(f"{self._name} does not take the records: {_error(answer)}")
 
@@ -140,18 +133,15 @@ class RemotePart(Part):
         self._begun = False
         self._check_let_in(answer)
         what = {409: "is busy", 400: "refuses the load"}.get(answer.status_code)
-        raise TrialFailed(f"{self._name} {what}: {_error(answer)}" if what else self._strange("POST", answer))
+        raise TrialFailed(f"{self._name} {what}: {_error(answer)}") if what else self._strange("POST", answer)
 
     def cancel(self) -> None:
         if not self._begun:
             return
+        timeout = httpx.Timeout(END_SECONDS, connect=REACH_SECONDS)
         # Without an answer nothing more can be done here; the caller reports what ended the load.
         with suppress(ServiceError), http_errors():
-            self._client.delete(
-                f"{self._url}/load",
-                params={"run": self._load.run},
-                timeout=httpx.Timeout(END_SECONDS, connect=REACH_SECONDS),
-            )
+            self._client.delete(f"{self._url}/load", params={"run": self._load.run}, timeout=timeout)
 
     def _state(self) -> LoadState:
         url = f"{self._url}/load"
@@ -165,19 +155,16 @@ class RemotePart(Part):
         with suppress(ValidationError):
             if answer.status_code == httpx.codes.OK:
                 return LoadState.model_validate_json(answer.content)
-        raise TrialFailed(self._strange("GET", answer))
+        raise self._strange("GET", answer)
 
     def _check_let_in(self, answer: httpx.Response) -> None:
         if answer.status_code == httpx.codes.UNAUTHORIZED:
-            raise TrialFailed(
-                f"{self._name} at {self._url} refuses user and password ({_error(answer)}); correct these"
-            )
+            refuses = f"{self._name} at {self._url} refuses user and password"
+            raise TrialFailed(f"{refuses} ({_error(answer)}); correct these")
 
-    def _strange(self, method: str, answer: httpx.Response) -> str:
-        return (
-            f"{self._name} at {self._url} answers {method} /load with {answer.status_code} ({_error(answer)}), as no "
-            "loadgen of this version does; check what runs there"
-        )
+    def _strange(self, method: str, answer: httpx.Response) -> TrialFailed:
+        said = f"answers {method} /load with {answer.status_code} ({_error(answer)})"
+        return TrialFailed(f"{self._name} at {self._url} {said}, as no loadgen of this version does")
 
 
 def _error(answer: httpx.Response) -> str:
@@ -233,8 +220,8 @@ class LocalPart(Part):
 
 def produce(connection: Connection) -> None:
     """Child process that produces one load, and reports its state until it has ended or is stopped."""
-    order: tuple[Load, Mapping[str, str], Path | None] = connection.recv()
-    load, settings, records = order
+    what: tuple[Load, Mapping[str, str], Path | None] = connection.recv()
+    load, settings, records = what
     service = LoadService(settings)
     if records is not None:
         service.dataset = Dataset.read(records)

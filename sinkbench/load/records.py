@@ -23,8 +23,7 @@ from sinkbench.stack.stackfile import KafkaSection
 @dataclass(frozen=True)
 class KeptRecords:
     """Records that are read once, for all trials of a run, and kept as `loadgen.dataset.store` writes them.
-    `largest_bytes` is the most that one record and its key take in a topic.
-    """
+    `largest_bytes` is the most that one record and its key take in a topic."""
 
     facts: DatasetFacts
     path: Path
@@ -35,8 +34,7 @@ class KeptRecords:
 def keep_records(load: PlanLoad, endpoints: Callable[[], Endpoints]) -> Iterator[KeptRecords | None]:
     """Reads the records that a plan's load names and keeps them while the context lasts; yields None for NOAA's. A
     topic on the stack's own Kafka is read with the settings of `endpoints`. Raises PlanError, with the line, if the
-    records cannot be used.
-    """
+    records cannot be used."""
     if not load.own:
         yield None
         return

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from sinkbench.bottleneck.verdict import shared_cause
-from sinkbench.metrics.metric import Metric, words
+from sinkbench.bottleneck.verdict import causes_of, shared_cause
+from sinkbench.metrics.metric import Export, Metric
+from sinkbench.results import CellSummary
+
+
+def _named(cell: CellSummary, place: int) -> str | None:
+    """Components (0) or causes (1), two where the figures do not decide."""
+    found = [] if cell.bottleneck is None else causes_of(cell.bottleneck)
+    return " or ".join(dict.fromkeys(each[place] for each in found)) or None
+
 
 METRICS = (
     Metric(
@@ -12,6 +20,9 @@ METRICS = (
         of_cell=lambda taken: {"bottleneck": shared_cause(trial.bottleneck for trial in taken.valid or taken.trials)},
         heads=["limited by", "evidence", "also found"],
         place=270,
-        exports=[words("limited_by", "bottleneck.component"), words("limited_by_cause", "bottleneck.cause")],
+        exports=[
+            Export("limited_by", "VARCHAR", lambda cell, _: _named(cell, 0)),
+            Export("limited_by_cause", "VARCHAR", lambda cell, _: _named(cell, 1)),
+        ],
     ),
 )

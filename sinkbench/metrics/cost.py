@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sinkbench.analysis.rates import usable_median
 from sinkbench.metrics.cpu import total_cpu_seconds
+from sinkbench.metrics.disk import disk_bytes
 from sinkbench.metrics.format import money
 from sinkbench.metrics.metric import Column, Export, Fields, Metric, find, number
 from sinkbench.metrics.taken import Taken
@@ -60,7 +61,7 @@ def _of_cell(taken: Taken) -> Fields:
         return {}
     cpu = taken.median_of_all(map(total_cpu_seconds, taken.used))
     memory = taken.median_of_all(trial.total_peak_memory_bytes for trial in taken.used)
-    disk = taken.median_of_all(trial.disk_bytes_per_record for trial in taken.used)
+    disk = taken.median_of_all(disk_bytes(taken))
     return {"cost": cost(taken.median, cpu, memory, disk, taken.prices)}
 
 

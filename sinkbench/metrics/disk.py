@@ -7,6 +7,15 @@ from sinkbench.metrics.format import whole
 from sinkbench.metrics.memory import RESOURCES
 from sinkbench.metrics.metric import Column, Fields, Metric, find, number, over
 from sinkbench.metrics.seen import Seen
+from sinkbench.metrics.taken import Taken
+
+FEWEST_RECORDS = 100_000
+"""Of fewer records the sink's preallocated files and unmerged segments are most of what it takes."""
+
+
+def disk_bytes(taken: Taken) -> list[float | None]:
+    """Of each trial that is used; None if it had too few records."""
+    return [trial.disk_bytes_per_record if trial.records >= FEWEST_RECORDS else None for trial in taken.used]
 
 
 def _fetched(seen: Seen) -> Fields:
@@ -18,8 +27,10 @@ METRICS = (
     Metric(
         "Bytes on disk",
         "What the index or table takes on the sink's disk after a flush, per stored record.",
-        of_trial=lambda seen: {"disk_bytes_per_record": seen.disk_bytes_per_record},
-        of_cell=lambda taken: {"disk_bytes_per_record": taken.spread(t.disk_bytes_per_record for t in taken.used)},
+        of_trial=lambda seen: {
+            "disk_bytes_per_record": seen.disk_bytes_per_record if seen.records >= FEWEST_RECORDS else None
+        },
+        of_cell=lambda taken: {"disk_bytes_per_record": taken.spread(disk_bytes(taken))},
         columns=[
             Column(RESOURCES, 50, "bytes\non disk", lambda cell, _: whole(find(cell, "disk_bytes_per_record.median")))
         ],

@@ -28,5 +28,11 @@ def _of_trial(seen: Seen) -> Fields:
 
 
 METRICS = (
-    Metric("Foreign load", of_trial=_of_trial, of_cell=over(most, *_NAMES), place=120, exports=[*map(number, _NAMES)]),
+    Metric(
+        "Foreign load",
+        of_trial=_of_trial,
+        of_cell=over(most, *_NAMES, of="valid"),
+        place=120,
+        exports=[*map(number, _NAMES)],
+    ),
 )

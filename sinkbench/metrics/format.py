@@ -50,8 +50,8 @@ def tenths(value: float | None, whole_from: float = math.inf) -> str:
 
 
 def times(ratio: float) -> str:
-    """As 1.2, 99.9 and 117."""
-    return tenths(ratio, 99.95)
+    """As 0.87, 1.04, 2.1, 99.9 and 117: two decimals near 1 show on which side it is."""
+    return f"{ratio:.2f}" if ratio < 1.95 else tenths(ratio, 99.95)
 
 
 def milliseconds(value: float | None) -> str:

@@ -10,6 +10,7 @@ from sinkbench.results import CellSummary, RunSummary
 
 SHORT_NAMES = {"elasticsearch": "es", "postgres": "pg", "pgbouncer": "pgb"}
 """Short names of services for columns with several of them."""
+_PRODUCTS = {"elasticsearch": "Elasticsearch", "postgres": "PostgreSQL", "pgbouncer": "PgBouncer"}
 UNREADY = {
     ReasonCode.NOT_WARM: "warming",
     ReasonCode.RISING: "warming",
@@ -33,6 +34,11 @@ _FAULTS = {
     ReasonCode.UNCLEAR: "UNCLEAR",
     ReasonCode.INVALID: "invalid",
 }
+
+
+def product_name(sink: str) -> str:
+    """A sink as its makers write it."""
+    return _PRODUCTS.get(sink, sink)
 
 
 def cell_name(cell: CellSummary, summary: RunSummary) -> str:

@@ -16,28 +16,49 @@ READS = "reads"
 
 def job_of(cell: CellSummary) -> frozenset[str] | None:
     """The queries that a cell answers correctly using an index; None if none was asked, or that is unknown."""
-    answers = [each for each in cell.queries if not each.problem]
-    if not cell.queries or any(each.right is None or each.by_index is None for each in answers):
+    return _job(cell.queries)
+
+
+def _job(queries: Sequence[Asked]) -> frozenset[str] | None:
+    answers = [each for each in queries if not each.problem]
+    if not queries or any(each.right is None or each.by_index is None for each in answers):
         return None
     return frozenset(each.query for each in answers if each.right and each.by_index)
 
 
-def _queries(taken: Taken) -> Fields:
+def same_job(taken: Taken) -> list[Taken]:
+    """The cells of the run that do the job of this one, itself among them: those that answer the same queries. If no
+    cell was asked, those of the same sink whose index or table is the same."""
+    asked = {key: queries_of(each) for key, each in taken.run.items()}
+    if any(asked.values()):
+        jobs = {key: _job(each) for key, each in asked.items()}
+        own = jobs[taken.cell.key]
+        return [each for key, each in taken.run.items() if own is not None and jobs[key] == own]
+    return [each for each in taken.run.values() if _place(each) == _place(taken)]
+
+
+def _place(taken: Taken) -> tuple[str | None, ...]:
+    return taken.cell.sink, taken.cell.target, taken.cell.form
+
+
+def queries_of(taken: Taken) -> list[Asked]:
     """The outcome of each query over the trials that asked it: wrong in one trial is wrong."""
-    by_query: dict[str, list[Asked]] = {}
+    by_query: dict[str, list[tuple[Asked, int | None]]] = {}
     for trial in taken.valid:
         for each in trial.queries:
-            by_query.setdefault(each.query, []).append(each)
-    return {"queries": [_merged(name, found) for name, found in by_query.items()]}
+            by_query.setdefault(each.query, []).append((each, None if trial.audit is None else trial.audit.stored))
+    return [_merged(name, *zip(*found, strict=True)) for name, found in by_query.items()]
 
 
-def _merged(query: str, asked: Sequence[Asked]) -> Asked:
+def _merged(query: str, asked: Sequence[Asked], stored: Sequence[int | None]) -> Asked:
+    rows = median_known(each.rows or count for each, count in zip(asked, stored, strict=True))
     return Asked(
         query=query,
         right=_as_known(each.right for each in asked),
         by_index=_as_known(each.by_index for each in asked),
         found=asked[-1].found,
         milliseconds=median_known(each.milliseconds for each in asked),
+        rows=None if rows is None else round(rows),
         problem=next((each.problem for each in asked if each.problem), ""),
     )
 
@@ -65,7 +86,13 @@ def _column(place: int, head: str, path: str, shown: Callable[[float | None], st
     return Column(READS, place, head, lambda cell, _: shown(find(cell, path)))
 
 
-METRICS = (Metric("Equal jobs", "Whether two cells can answer the same queries afterwards.", of_cell=_queries),)
+METRICS = (
+    Metric(
+        "Equal jobs",
+        "Whether two cells can answer the same queries afterwards.",
+        of_cell=lambda taken: {"queries": queries_of(taken)},
+    ),
+)
 READ_METRICS = (
     Metric(
         "Queries during a load",

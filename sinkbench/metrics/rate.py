@@ -5,9 +5,22 @@ from __future__ import annotations
 import textwrap
 
 from sinkbench.analysis.intervals import interval_of_median
-from sinkbench.analysis.rates import median_low_high, usable_rate
+from sinkbench.analysis.rates import median_low_high, most, usable_rate
 from sinkbench.metrics.format import NOT_MEASURED, span, whole
-from sinkbench.metrics.metric import WIDE, Column, Export, Fields, Metric, View, bounds, find, words
+from sinkbench.metrics.metric import (
+    WIDE,
+    Column,
+    Export,
+    Fields,
+    Metric,
+    View,
+    bounds,
+    count,
+    find,
+    number,
+    over,
+    words,
+)
 from sinkbench.metrics.taken import Taken
 from sinkbench.results import CellSummary, RatePerSecond
 
@@ -53,8 +66,9 @@ def _of_cell(taken: Taken) -> Fields:
     known = [trial for trial in taken.used if trial.records_per_second is not None]
     rates = [trial.records_per_second or 0.0 for trial in known]
     span = median_low_high(rates)
+    fields = {"fastest_trial": most(trial.records_per_second for trial in taken.all_trials)}
     if span is None or taken.early is not None:
-        return {}
+        return fields
     rate = RatePerSecond(
         median=span[0] if taken.capacity is None else taken.capacity,
         low=span[1],
@@ -63,7 +77,7 @@ def _of_cell(taken: Taken) -> Fields:
         blocks=[trial.block for trial in known],
         interval=interval_of_median(rates) if taken.cell.mode == "drain" else None,
     )
-    return {"records_per_second": rate}
+    return {**fields, "records_per_second": rate}
 
 
 def _rate(cell: CellSummary, view: View) -> str:
@@ -87,8 +101,15 @@ METRICS = (
             _export("records_per_second", "median"),
             _export("records_per_second_lowest", "low"),
             _export("records_per_second_highest", "high"),
+            number("fastest_trial"),
             *bounds("records_per_second", lambda cell, _: usable_rate(cell)),
         ],
+    ),
+    Metric(
+        "Records per second",
+        of_cell=over(most, "read_ahead_records", of="valid"),
+        exports=[count("read_ahead_records")],
+        place=145,
     ),
     Metric(
         "Warm and steady",

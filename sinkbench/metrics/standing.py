@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from sinkbench.analysis.readahead import is_far_ahead
 from sinkbench.analysis.words import percent
 from sinkbench.errors import ReasonCode
 from sinkbench.results import Reason, TrialRecord
@@ -26,43 +27,45 @@ def is_shared(trial: TrialRecord) -> bool:
 
 def at_least(valid: Sequence[TrialRecord]) -> Reason | None:
     """Why the rate of a cell is not quotable; None if it is. `valid` has its valid trials in the order in which they
-    were taken. The reason has the `records_per_second` that the pipeline reaches at least: the highest of trials
-    that still became faster, the lowest if rates fell, rose for other reasons, or the content was not checked."""
+    were taken. Its figures are the rate of the `fastest_trial` and, where that is a lower bound, `records_per_second`:
+    of trials that still became faster, or were slowed by others, and whose tasks waited for the sink. (A longer load
+    would be slower if they did not.)"""
     taken = [trial for trial in valid if trial.records_per_second is not None]
-    rates = [trial.records_per_second or 0.0 for trial in taken]
+    fastest = max((trial.records_per_second or 0.0 for trial in taken), default=None)
+
+    def reason(code: ReasonCode, text: str, *, faster: bool = True) -> Reason:
+        bounded = faster and not any(is_far_ahead(trial.read_ahead_records, trial.records) for trial in taken)
+        names = ["fastest_trial", *(["records_per_second"] if bounded else [])]
+        return Reason(code=code, text=text, figures={} if fastest is None else dict.fromkeys(names, fastest))
+
     unknown = [trial for trial in valid if trial.audit is not None and trial.audit.content_unknown]
     if unknown:
         text = f"content not checked: no record was compared with what was sent in {_of(len(unknown), valid)}"
-        # With an injected fault there is no rate.
-        figures = {"records_per_second": min(rates)} if rates else {}
-        return Reason(code=ReasonCode.CONTENT_NOT_CHECKED, text=text, figures=figures)
+        return reason(ReasonCode.CONTENT_NOT_CHECKED, text, faster=False)
     shared = [trial for trial in taken if is_shared(trial)]
     if 2 * len(shared) > len(taken):
         who = "; ".join(dict.fromkeys(each for trial in shared for each in trial.others))
-        text = f"not alone in {_of(len(shared), taken)}: {who}"
-        return Reason(code=ReasonCode.SHARED, text=text, figures={"records_per_second": max(rates)})
-    taken = [trial for trial in taken if not is_shared(trial)]
-    warm = rated(taken)
-    if not taken or taken[0].offered_records_per_second is not None:
+        return reason(ReasonCode.SHARED, f"not alone in {_of(len(shared), taken)}: {who}")
+    alone = [trial for trial in taken if not is_shared(trial)]
+    warm = rated(alone)
+    if not alone or alone[0].offered_records_per_second is not None:
         return None
-    rates = [trial.records_per_second or 0.0 for trial in taken]
-    if 2 * len(warm) < len(taken):
-        share = max(trial.compiling_share or 0.0 for trial in taken)
-        cold = _of(len(taken) - len(warm), taken)
+    if 2 * len(warm) < len(alone):
+        share = max(trial.compiling_share or 0.0 for trial in alone)
+        cold = _of(len(alone) - len(warm), alone)
         text = f"still warming: compilers took up to {percent(share)} of the CPU time in {cold}"
-        return Reason(code=ReasonCode.NOT_WARM, text=text, figures={"records_per_second": max(rates)})
+        return reason(ReasonCode.NOT_WARM, text)
     rates = [trial.records_per_second or 0.0 for trial in warm]
     rises = all(later > earlier for earlier, later in pairwise(rates))
     if len(rates) >= FEWEST_THAT_RISE and rises and rates[-1] > RISE * rates[0]:
         text = (
             f"still warming: each trial was faster than the one before, {rates[0]:,.0f} to {rates[-1]:,.0f} records/s"
         )
-        return Reason(code=ReasonCode.RISING, text=text, figures={"records_per_second": max(rates)})
+        return reason(ReasonCode.RISING, text)
     unsteady = sum(trial.steady is False for trial in warm)
     if 2 * unsteady > len(warm):
-        where = _of(unsteady, warm) if len(warm) > 1 or len(taken) == 1 else "the only one of its trials that was warm"
-        text = f"not steady: the rate still changed at the end of {where}"
-        return Reason(code=ReasonCode.NOT_STEADY, text=text, figures={"records_per_second": min(rates)})
+        where = _of(unsteady, warm) if len(warm) > 1 or len(alone) == 1 else "the only one of its trials that was warm"
+        return reason(ReasonCode.NOT_STEADY, f"not steady: the rate still changed at the end of {where}", faster=False)
     return None
 
 

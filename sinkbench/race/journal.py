@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from pydantic import JsonValue
 
@@ -48,7 +49,9 @@ class Journal:
         self.trials = list(had.trials)
         self.limits = list(had.limits)
         self.seconds = [trial.seconds for trial in had.trials]
-        self.token = _new_token(had.trials)
+        # New for each resumption, and short enough for the name of an index or table.
+        used = {trial.trial.partition("_")[0] for trial in had.trials}
+        self.token = next(token for _ in count() if (token := secrets.token_hex(3)) not in used)
         self._environment = environment
         self._resumed = list(had.resumed)
         self.resumed = earlier is not None
@@ -91,11 +94,3 @@ class Journal:
         if changed := [each.in_words for each in found if each.a != ABSENT]:
             raise ResultsError(f"{self.folder.path}: cannot be resumed; {'; '.join(changed)}; undo that, or race again")
         self._environment = environment
-
-
-def _new_token(trials: Sequence[TrialRecord]) -> str:
-    """Returns a new token for each run or resumption, short enough for the name of an index or table."""
-    used = {trial.trial.partition("_")[0] for trial in trials}
-    while (token := secrets.token_hex(3)) in used:
-        pass
-    return token

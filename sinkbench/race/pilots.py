@@ -20,9 +20,8 @@ from sinkbench.results import Limit
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import SinkSettings
 from sinkbench.tables.stages import limit_line
-from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.names import Names
+from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import TopicLoad
 from sinkbench.trial.workloads.drain import Pilot, take_pilot
@@ -102,10 +101,12 @@ class Pilots:
                         begin(cell, len(waiting) - place, max(left, 0.0))
                         visits[cell.place].append(self._take(cell, sizes, min(left, longest)))
                 longest = math.inf
-                waiting = [cell for cell in waiting if not self._is_warm(visits[cell.place])]
+                waiting = [each for each in waiting if not is_warm(visits[each.place], drain.compiling_percent / 100)]
                 # The time may not suffice for all, so those that compile most come first.
                 waiting.sort(key=lambda cell: -(visits[cell.place][-1].compiling_share or 0.0))
-            self._tell_of(waiting)
+            if names := ", ".join(cell.place for cell in waiting):
+                still = "are not warm yet; the trials go on warming them up"
+                self._events.say(f"warming up takes longer here: {names} {still}")
 
     def _remove_topics(self) -> None:
         for form, (names, _) in list(self._shared.items()):
@@ -126,14 +127,6 @@ class Pilots:
         load = TopicLoad(records, form)
         loaded = self._cluster.load(names, load, lambda done: self._events.progress(done, records))
         self._calibrate(loaded.records_per_second)
-
-    def _is_warm(self, visits: Sequence[Pilot]) -> bool:
-        return is_warm(visits, self._cluster.plan.drain.compiling_percent / 100)
-
-    def _tell_of(self, waiting: Sequence[Cell]) -> None:
-        if waiting:
-            names = ", ".join(cell.place for cell in waiting)
-            self._events.say(f"warming up takes longer here: {names} still compile; the trials go on warming them up")
 
     def _take(self, cell: Cell, sizes: Sizes, seconds_left: float) -> Pilot:
         self._events.phase("pilot")

@@ -30,15 +30,13 @@ from sinkbench.race.replacing import all_cells_left, replacements, replacing, wh
 from sinkbench.race.sizes import Sizes, is_too_short
 from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.services.failures import in_one_line
-from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.names import Names
+from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.trial import run_trial
 from sinkbench.trial.workload import Workload
-from sinkbench.trial.workloads.drain import Drain
+from sinkbench.trial.workloads.drain import Drain, LiveRescale
 from sinkbench.trial.workloads.fault import Fault
-from sinkbench.trial.workloads.rescale import LiveRescale
 from sinkbench.trial.workloads.sustain import Sustain, records_offered
 
 # A search begins below the drain rate: a pipeline that waits for records is not faster.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.errors import ReasonCode
-from sinkbench.metrics.standing import at_least
+from sinkbench.metrics.standing import FEWEST_THAT_RISE, at_least
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.schedule import cells_left
@@ -92,7 +92,8 @@ def _worst(taken: Sequence[TrialRecord], early: ReasonCode | None) -> TrialRecor
     stalled = [trial for trial in clean if is_stalled(trial)]
     clean = [trial for trial in clean if not trial.reasons]
     cold = [trial for trial in clean if trial.warm is False]
-    if early == ReasonCode.NOT_STEADY:
+    # A plan of one or two trials asks for no final rate.
+    if early == ReasonCode.NOT_STEADY and len(taken) >= FEWEST_THAT_RISE:
         cold += [trial for trial in clean if trial.steady is False]
     if early == ReasonCode.RISING:
         cold += clean[:1]

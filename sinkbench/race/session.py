@@ -154,12 +154,16 @@ class _Session(ExitStack):
                 summary = Race(self._cluster, journal, ui, seconds).run()
         except (Interrupted, SinkbenchError, OSError) as ended:
             how = "interrupted" if isinstance(ended, Interrupted) else "broken off"
+            file = self._stack.endpoints.stack_file
+            command = shlex.join(["resume", str(folder.path), *([] if file is None else ["--stack", str(file)])])
+            left = "" if seconds is not None else f"; the others are taken by: sinkbench {command}"
             with suppress(OSError):
-                self._say(f"{how}; {_how_to_go_on(folder.path, self._stack, resumable=seconds is None)}")
+                self._say(f"{how}; the finished trials are in {folder.path}{left}")
             raise
         if self._found_running:
             create_named_targets(self._stack)
-            self._say_up()
+            if not self._stack.endpoints.shared and self._stack.own_container is None:
+                self._say("the stack was up before and stays up; `sinkbench down` stops it")
         return summary
 
     def _start(self) -> None:
@@ -188,24 +192,9 @@ class _Session(ExitStack):
         self._stack.down()
         self._starter.remove()
 
-    def _say_up(self) -> None:
-        """Says that the stack stays up, unless it is external or contains this container."""
-        if not self._stack.endpoints.shared and self._stack.own_container is None:
-            self._say("the stack was up before and stays up; `sinkbench down` stops it")
-
     def _say(self, line: str) -> None:
         self._live.say(line)
         self._console.print(printable(redacted(line)), markup=False, highlight=False)
-
-
-def _how_to_go_on(folder: Path, stack: Stack, *, resumable: bool) -> str:
-    """Returns what an interrupted race leaves, and the command that resumes it."""
-    line = f"the finished trials are in {folder}"
-    if not resumable:
-        return line
-    file = stack.endpoints.stack_file
-    on = [] if file is None else ["--stack", str(file)]
-    return f"{line}; the others are taken by: sinkbench {shlex.join(['resume', str(folder), *on])}"
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from sinkbench.report.parts import Chart, Figure, Lines, Opening, PageSection, T
 from sinkbench.report.plots import Mark, Point, points
 from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.runs.reader import StoredRun
-from sinkbench.tables.answers import answer_lines
+from sinkbench.tables.answers import answer_lines, published_lines
 from sinkbench.tables.cells import is_load
 from sinkbench.tables.lines import data_check
 from sinkbench.tables.percell import required_table
@@ -40,7 +40,7 @@ def opening(kept: StoredRun, rate: float | None = None) -> Opening:
     chart = rates(summary, kept.trials, rate)
     tables, notes = result(summary, 1_000)
     parts = [
-        Table(("pipeline", *map(_head, HEADS[1:])), _rows(summary), "Result", numbers=(1, 3, 4, 5))
+        Table(("pipeline", *map(_head, HEADS[1:])), _rows(summary), "Result", numbers=(1, 2, 3, 4, 5))
         if chart is not None and not is_load(summary)
         else None,
         *(of_rich(part, "Result") for part in tables if not isinstance(part, str)),
@@ -116,6 +116,7 @@ def untested(kept: StoredRun) -> Iterator[str]:
     """What may change the result, and what the run says nothing about."""
     summary, found = kept.summary, kept.summary.environment
     yield from risks(kept)
+    yield from published_lines(summary)
     if not summary.complete:
         yield f"The run is not finished; `sinkbench resume {summary.run}` takes the other trials."
     if summary.records is None:

@@ -198,6 +198,10 @@ class CellSummary(_OfCell):
     records_per_second: RatePerSecond | None = None
     """Of the valid trials; None if there are none, or if no rate may be quoted (`at_least`). Of a constant load,
     what was stored of it."""
+    fastest_trial: Amount | None = None
+    """The highest records per second of any of its trials, also of those that were not warm or are invalid."""
+    read_ahead_records: Whole | None = None
+    """The most of its valid trials."""
     total_cpu_seconds_per_million: Spread | None = None
     """CPU seconds of all services together for a million records, without sinkbench's own; None if one was not seen."""
     total_peak_memory_bytes: Spread | None = None
@@ -214,14 +218,15 @@ class CellSummary(_OfCell):
     stolen_cores: Amount | None = None
     monitoring_overhead_cores: Amount | None = None
     at_least: Reason | None = None
-    """Why the rate may not be quoted, with the `records_per_second` that was reached: it was not warm, not steady, or
-    not alone, so that it may be faster, or it is not known whether the sink has what was sent. Such a rate is excluded
-    from ratios, answers, efficiencies and comparisons. Else None."""
+    """Why the rate may not be quoted: it was not warm, not steady, or not alone, or it is not known whether the sink
+    has what was sent. Its figures are the `fastest_trial` of the valid ones, whose CPU time, memory and disk stand in
+    the summary, and `records_per_second` where that is a lower bound. Such a rate is excluded from ratios, answers,
+    efficiencies and comparisons. Else None."""
     efficiency_by_block: Spread | None = None
     """The rate divided by the limit of the same block, whose median is `efficiency`; None where the limit was measured
     once, or no block has both."""
     ratio: RatioTo | None = None
-    """To the run's slowest cell; None for that one itself, and where no block has both."""
+    """To the run's slowest cell that does the same job; None for that one itself, and where no block has both."""
     rescale: Rescale | None = None
     """Medians of the valid trials."""
     recovery: Recovery | None = None

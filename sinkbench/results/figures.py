@@ -32,6 +32,9 @@ class Bottleneck(Record):
     evidence: str
     cause: str = ""
     """What about the component, in two to four words that are the same for the same cause."""
+    or_component: str = ""
+    or_cause: str = ""
+    """The other cause, where a figure is too near to its threshold to decide between the two; else empty."""
     also: list[str] = []
     """What else was found, but follows from it or accounts for less."""
 
@@ -197,6 +200,8 @@ class Asked(Record):
     """Records that the conditions hold for, by the sink; of a cell, in its last trial."""
     milliseconds: Amount | None = None
     """How long the answer took, on a sink that has nothing else to do."""
+    rows: Whole | None = None
+    """Rows of the index or table at that time, without which the time means nothing; of a cell, their median."""
     problem: str = ""
     """Why there is no answer; empty if there is one."""
 

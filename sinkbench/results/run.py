@@ -141,6 +141,8 @@ class PlanRef(Record):
     sha256: str
     seed: int | None = None
     trials: Whole | None = None
+    cells: dict[str, str] = {}
+    """The sink of each cell that answers can compare, by the cell's key: one without a summary is unknown."""
 
 
 class RunSummary(Record):

@@ -246,23 +246,13 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
         "pipeline": [one.pipeline, other.pipeline],
         "form": [one.form, other.form],
         "acks": [f"{cell.acks}" for cell in (one, other)],
-        "probes": [_probes(run.plan, cell) for run, cell in ((a, one), (b, other))],
     }
     found = [f"{what} {first} against {second}" for what, (first, second) in sides.items() if first != second]
     found += [f"{each.what} {each.a} against {each.b}" for each in record_differences(a, b)]
-    found += [f"durability {each.what} {each.a} against {each.b}" for each in durability_differences(a, b, one, other)]
+    found += [f"durability {each.what} {each.a} against {each.b}" for each in durability_differences(one, other)]
     found += [f"run {run}: {cell.verdict}" for run, cell in (("A", one), ("B", other)) if not cell.passed]
     found += [f"run {name}: {cell.at_least.text}" for name, cell in (("A", one), ("B", other)) if cell.at_least]
     return found
-
-
-def _probes(plan: Mapping[str, object], cell: CellSummary) -> str:
-    """Whether a cell had probes: without them its rate is measured differently."""
-    entries = plan.get("pipelines")
-    for entry in entries if isinstance(entries, list) else []:
-        if isinstance(entry, dict) and entry.get("label", entry.get("pipeline")) == cell.label:
-            return "on" if entry.get("probes", True) else "off"
-    return "on"
 
 
 def _judged(pairs: Sequence[_Pair]) -> list[Compared]:

@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl
 from sinkbench.services.access import LOOPBACK
 
 _SCHEME = re.compile(r"jdbc:([a-z]+):(?://)?([^/?]*)/?([^?]*)(?:\?(.*))?", re.DOTALL)
+# The pooler's host in a connector file's URL, before the workers fill it in.
 POOLER = "${env:PGBOUNCER_HOST}"
-"""The pooler's host in a connector file's URL, as the workers fill it in."""
 _PORTS = {"postgresql": "5432"}
 # A pool of the Camel sink is a bean of its registry.
 _POOL = re.compile(r"(camel\.beans\.[^.]+)\.url")
@@ -41,9 +41,7 @@ def pool_bean(config: Mapping[str, str]) -> str | None:
 
 
 def given(config: Mapping[str, str]) -> tuple[str, str, str]:
-    """URL, user and password of a connector's configuration, or ""; Camel has them in a bean, as
-    `camel.beans.NAME.url`.
-    """
+    """URL, user and password of a connector's configuration, or ""; Camel has them in a bean."""
     if (pool := pool_bean(config)) is not None:
         url, user, password = (config.get(f"{pool}.{key}", "") for key in ("url", "username", "password"))
         return url, user, password
@@ -53,8 +51,7 @@ def given(config: Mapping[str, str]) -> tuple[str, str, str]:
 
 def jdbc_url(config: Mapping[str, str]) -> JdbcUrl | None:
     """The JDBC URL of a connector's configuration; None if it has none."""
-    found = _SCHEME.fullmatch(given(config)[0])
-    if found is None:
+    if (found := _SCHEME.fullmatch(given(config)[0])) is None:
         return None
     hosts = tuple(host.strip() for host in found[2].split(",") if host.strip())
     return JdbcUrl(found[1], hosts, found[3], dict(parse_qsl(found[4] or "", keep_blank_values=True)))

@@ -37,12 +37,10 @@ from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import DeclaredSink
 from sinkbench.stack.smalldisk import SmallDisk
 
-# A sink refuses records before its disk is full, and can be made to do so now; or its target is moved to a small disk.
-GUARDED: Literal["guarded"] = "guarded"
 SMALL_DISK: Literal["small disk"] = "small disk"
 T = TypeVar("T")
+SmallDiskMaker = Callable[[], AbstractContextManager[SmallDisk]]
 
-# The longest time that a query may take.
 ASK_SECONDS = 20.0
 
 
@@ -61,8 +59,8 @@ class ServiceSettings(Protocol):
 
 class ArrivalTimes(Protocol):
     def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
-        """Watches `target` while the context lasts, by a connection that can be opened after the sink's was lost. A
-        sink that does not keep the times itself is read at that interval, in another thread.
+        """Watches `target` while the context lasts, also if the sink's connection is lost; at that interval, in another
+        thread, if the sink does not keep the times itself.
         """
 
     def rate(self, target: str, records: int) -> float | None:
@@ -78,9 +76,7 @@ class OtherClients(Protocol):
         """Other clients' open connections, and the records that were written so far."""
 
     def exclude_existing(self) -> None:
-        """Counts all connections that are open now as others'. While they stay open, `Sink.read` has them among its
-        signs as `OTHER_CONNECTIONS` and `OTHER_POOL_CLIENTS`.
-        """
+        """Counts all open connections as others' from now on: the signs `OTHER_CONNECTIONS`, `OTHER_POOL_CLIENTS`."""
 
     def diverted(self, target: str) -> str | None:
         """Why connectors' writes no longer go to `target`, for a person; None if they do."""
@@ -88,9 +84,7 @@ class OtherClients(Protocol):
 
 class Replication(Protocol):
     def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
-        """Whether copies of `target` are in sync and on all their nodes, before a connector with this `config` is
-        created and after it is deleted. `ReplicationState.unchecked` has what cannot be seen.
-        """
+        """Whether copies of `target` are in sync and on all nodes, before and after a connector with this `config`."""
 
 
 class Documents(Protocol):
@@ -100,9 +94,7 @@ class Documents(Protocol):
         """The documents of `run` whose `bench.seq` is in `seqs`, by `bench.seq`, as Python's json."""
 
     def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
-        """The documents of `run` in chunks of `at_once`, in any order, as `loadgen.checksum.parse` reads them: all, or
-        one in `one_in` evenly by `bench.seq`.
-        """
+        """As `loadgen.checksum.parse` reads them: all, or one in `one_in` evenly by `bench.seq`, in any order."""
 
 
 class Queries(Protocol):
@@ -157,28 +149,13 @@ class FullDisk(Protocol):
 
 
 class DiskToFill(Protocol):
-    def disk(
-        self, target: str, small_disk: Callable[[], AbstractContextManager[SmallDisk]]
-    ) -> AbstractContextManager[FullDisk]:
-        """The disk of `target` while the context lasts, not yet full. A sink of `SMALL_DISK` moves `target` there
-        meanwhile.
-        """
+    def disk(self, target: str, small_disk: SmallDiskMaker) -> AbstractContextManager[FullDisk]:
+        """The disk of `target`, not yet full, to which a sink of `SMALL_DISK` moves it while the context lasts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Capabilities:
-    """What one sink can do; None is what it cannot.
-
-    Attributes:
-        service_settings: without it, a plan's `settings` are refused.
-        times: without it, constant loads have no latency.
-        others: without it, all connections count as the trial's.
-        replication: without it, a note says that copies were not checked.
-        documents: without it, contents are not compared, and rates are excluded from answers and ratios.
-        changes: without it, a plan's `load.changes` are refused.
-        filling: without it, `rows_before` are refused.
-        pooler: without it, there is no table of waits in the pool.
-    """
+    """What one sink can do; None is what it cannot. docs/sinks.md says what is left out or refused then."""
 
     service_settings: ServiceSettings | None = None
     times: ArrivalTimes | None = None
@@ -206,9 +183,8 @@ class Sink(Protocol):
     capabilities: Capabilities
 
     def create(self, target: str, file: Path | None = None) -> Created:
-        """Creates an empty index or table, marked as sinkbench's, where the connectors write from now on. `file`
-        defines it; None means the sink's own file. Raises TargetError, which ends the run, if the file cannot be used,
-        and StackError if creation fails for another reason.
+        """Creates an empty index or table, marked as sinkbench's, where the connectors write from now on, as `file` (or
+        the sink's own) defines. Raises TargetError, which ends the run, if that cannot be used, else StackError.
         """
 
     def drop(self, target: str) -> None:
@@ -250,26 +226,23 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class SinkKind(DeclaredSink):
-    """All that is particular to one kind of sink. It is the sink's entry point, in the group `sinkbench.sinks`:
-
-        [project.entry-points."sinkbench.sinks"]
-        postgres = "sinkbench.sinks.postgres:KIND"
+    """All that is particular to one kind of sink: its entry point, in the group `sinkbench.sinks`.
 
     Attributes:
         open: connects, given the stack's endpoints and the checkout. Raises ServiceError if the sink does not answer.
         writers: the ways in which plain clients can write, by name; the limit is searched by each.
         rules: bottlenecks within the sink, judged by the signs of its readings.
-        target_ending: ending of the files that define an index or table, such as `.sql`; None if a plan must not name
-            one.
+        target_ending: of files that define an index or table, such as `.sql`; None if a plan must not name one.
         columns: whether it can audit records in columns: the forms that begin with `row`.
         stamps: whether it keeps the time of every insertion, so that `ArrivalTimes.rate` needs no probes.
         rejected: the sign that counts rejected writes.
         clients: Python packages whose versions belong to a run's environment.
-        refusal: tries the connection that a connector's configuration describes, after tasks have failed; returns its
-            error in one line, None if it connects or cannot be tried. Must open no file that the endpoints do not name.
+        refusal: why a login as in a connector's configuration fails, in one line; None if it does not or is not tried.
+            Must connect to the endpoints alone.
         settable: what a plan can set for a trial, by service.
         refuses: reasons for which `Refusing` works: "read only", "no right", "no connection".
-        full_disk: how its disk can be filled: `GUARDED` or `SMALL_DISK`; None if it cannot.
+        full_disk: how its disk is filled: "guarded" refuses records before it is full, and can be made to do so;
+            otherwise the target moves to a small disk. None if it cannot be filled.
         propose: makes an index or table file from a survey of your own records, the checkout, and the records' name.
         checkup: how `sinkbench doctor` checks it; None if it does not, which it says.
     """

@@ -98,9 +98,8 @@ class SinkSettings:
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Some records of a load, one value per record, in microseconds since the epoch; NaN is unknown. `resolution_us` is
-    the uncertainty of `stored_us` for 95 % of the records. `searchable_us`, when a search would find them, is None if
-    that is `stored_us`.
+    """One value per record, in microseconds since the epoch; NaN is unknown. `resolution_us` is the uncertainty of
+    `stored_us` for 95 % of the records. `searchable_us`, when a search would find them, is None if it is the same.
     """
 
     due_us: Numbers
@@ -146,9 +145,7 @@ class Writer(Protocol):
 
 @dataclass(frozen=True)
 class Database:
-    """A database server; None is what it does not show. `reserved` connections are not for connectors; `used` excludes
-    sinkbench's own; `by_jdbc` are direct ones of JDBC drivers.
-    """
+    """Connections of a database; None is unknown. `used` excludes sinkbench's; `by_jdbc` are direct ones of drivers."""
 
     most_connections: int
     reserved: int
@@ -168,7 +165,7 @@ class Pooler:
 
 @dataclass(frozen=True)
 class DataNode:
-    """A data node of a search cluster, with the size and free space of its data disk; None is unknown."""
+    """A data node of a search cluster, and its data disk; None is unknown."""
 
     name: str
     disk_bytes: int | None
@@ -177,9 +174,7 @@ class DataNode:
 
 @dataclass(frozen=True)
 class SearchCluster:
-    """A search cluster. `watermarks` are low, high and flood of disks as the cluster writes them, empty if it ignores
-    disks.
-    """
+    """A search cluster. `watermarks` are low, high and flood as it writes them, empty if it ignores disks."""
 
     nodes: tuple[DataNode, ...]
     watermarks: Mapping[str, str] = field(default_factory=dict)

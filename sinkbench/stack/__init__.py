@@ -1,28 +1,258 @@
-"""Where the services run: one driver for each place, with the interface `Stack`. No trials or results here."""
+"""Where the services run: one driver for each place, with the interface `Stack`. No trials or results here. Standard
+library only, since `scripts/setup` runs `sinkbench.stack.tools` before any package is installed.
+"""
 
-from sinkbench.stack.endpoint import Endpoint, Endpoints
-from sinkbench.stack.protocol import (
-    Allowance,
-    Facts,
-    Faults,
-    MachineCpu,
-    ProxyTarget,
-    Say,
-    ServiceState,
-    Stack,
-    Usage,
-)
+from __future__ import annotations
 
-__all__ = [
-    "Allowance",
-    "Endpoint",
-    "Endpoints",
-    "Facts",
-    "Faults",
-    "MachineCpu",
-    "ProxyTarget",
-    "Say",
-    "ServiceState",
-    "Stack",
-    "Usage",
-]
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from sinkbench.services.access import Access
+
+if TYPE_CHECKING:
+    from sinkbench.stack.proxyserver import Proxies
+    from sinkbench.stack.smalldisk import SmallDisks
+    from sinkbench.stack.spec import Roles
+    from sinkbench.topology import Topology
+
+Say = Callable[[str], None]
+"""Shows a line of progress to the user."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """How to reach one service of a sink. `address` may be a connection string; if it contains a secret, `shown`
+    replaces it on display. `nodes` has each node by name if there are several; the first one's address is `address`.
+    """
+
+    address: str = field(repr=False)
+    shown: str = ""
+    access: Access = field(default_factory=Access)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    nodes: Mapping[str, Endpoint] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Endpoints:
+    """How to reach each service from the controller. Fields with secrets are not printed.
+
+    Attributes:
+        kafka: bootstrap servers, host:port, separated by commas.
+        brokers: address of each broker by node name, in the order of their ids from 1, if there are several.
+        worker_ids: the worker's name by Connect's own id (host:port).
+        kafka_settings: further settings by librdkafka's names, such as those for SASL and TLS.
+        connect_variables: values of ${env:NAME} in connector files that the workers do not know themselves.
+        loadgens: address of each load generator service; if empty, the controller starts one.
+        loadgen_kafka: bootstrap servers for the load generators; None if they are `kafka`.
+        shared: whether others use these clusters: then only objects of the trial itself may be changed.
+    """
+
+    kafka: str
+    connect: Mapping[str, str]
+    worker_ids: Mapping[str, str]
+    sinks: Mapping[str, Endpoint] = field(default_factory=dict)
+    brokers: Mapping[str, str] = field(default_factory=dict)
+    replication: int = 1
+    kafka_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    connect_access: Access = field(default_factory=Access)
+    connect_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    connect_metrics: Mapping[str, str] = field(default_factory=dict)
+    loadgens: Mapping[str, str] = field(default_factory=dict)
+    loadgen_access: Access = field(default_factory=Access)
+    loadgen_kafka: str | None = None
+    shared: bool = False
+    stack_file: Path | None = None
+
+    def addresses(self) -> dict[str, str]:
+        """Returns the address of each node by name, for display."""
+        sinks = {
+            node: each
+            for name, endpoint in self.sinks.items()
+            for node, each in (endpoint.nodes or {name: endpoint}).items()
+        }
+        return {
+            **(self.brokers or {"kafka": self.kafka}),
+            **{name: each.shown or each.address for name, each in sinks.items()},
+            **self.connect,
+            **self.loadgens,
+        }
+
+
+@dataclass(frozen=True)
+class ServiceState:
+    """`state` is running, stopped or dead; `exit_code` that of a process that ended by itself, None if unknown."""
+
+    name: str
+    state: str
+    pid: int | None
+    detail: str
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """The limits of a process or container on its machine; None for no limit."""
+
+    cpus: float | None = None
+    memory_bytes: int | None = None
+
+
+class MachineCpu(NamedTuple):
+    """`busy_seconds` of all cores so far include `stolen_seconds`, which a hypervisor gave to other machines."""
+
+    busy_seconds: float
+    stolen_seconds: float
+    cores: int
+
+
+@dataclass(frozen=True)
+class Usage:
+    """A snapshot of resource usage, by service and worker. None means dead or not visible; absent means not read now.
+
+    `cpu_seconds` is user and system time since its start, `jvm_cpu_seconds` that of the parts of a JVM (`meter`),
+    absent if it is no JVM. `memory_bytes` is resident memory with shared pages once. `troubles` has the problem of a
+    service that still runs, such as a failing health check. `free_bytes` is free disk space for the services' data.
+    """
+
+    cpu_seconds: Mapping[str, float | None] = field(default_factory=dict)
+    jvm_cpu_seconds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    memory_bytes: Mapping[str, float | None] = field(default_factory=dict)
+    troubles: Mapping[str, str] = field(default_factory=dict)
+    machine: MachineCpu | None = None
+    free_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What does not change while a stack runs, by service or worker. Absent means no limit or not visible.
+
+    `unmeasured` names, for display, what cannot be measured there; such values are None. `data_path` is a path on the
+    disk with the services' data; None if not visible.
+    """
+
+    unmeasured: tuple[str, ...] = ()
+    allowances: Mapping[str, Allowance] = field(default_factory=dict)
+    command_lines: Mapping[str, list[str]] = field(default_factory=dict)
+    data_path: Path | None = None
+
+    @property
+    def cpu_limits(self) -> dict[str, float]:
+        """In cores; without services that have no limit."""
+        return {name: each.cpus for name, each in self.allowances.items() if each.cpus is not None}
+
+
+@dataclass(frozen=True)
+class ProxyTarget:
+    """A sink service's address for this machine, and texts of variables that depend on it, with {host} and {port}."""
+
+    host: str
+    port: int
+    variables: Mapping[str, str]
+
+    def at(self, host: str, port: int) -> dict[str, str]:
+        return {name: text.format(host=host, port=port) for name, text in self.variables.items()}
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What can be done to single services. The next `up` undoes what a killed controller left.
+
+    Attributes:
+        act: does kill, stop (which waits for its end), start, freeze, thaw, isolate or rejoin to a service.
+        wait_for: waits until a service that was started is ready.
+        can_isolate: whether a service can be disconnected from the network.
+        proxies: the proxy between workers and sinks; None if none is possible.
+        small_disks: the small disk for the services of a sink; None if they cannot have one here.
+        promotion: how a replica of a sink is promoted; None if this stack has none.
+    """
+
+    act: Callable[[str, str], None]
+    wait_for: Callable[[str], None]
+    can_isolate: bool = False
+    proxies: Proxies | None = None
+    small_disks: Callable[[str], SmallDisks | None] = lambda sink: None
+    promotion: Callable[[str], Roles | None] = lambda sink: None
+
+    def kill(self, service: str) -> None:
+        """Kills it with SIGKILL."""
+        self.act("kill", service)
+
+    def stop(self, service: str) -> None:
+        self.act("stop", service)
+
+    def start(self, service: str) -> None:
+        """Starts it again and waits until it is ready."""
+        self.act("start", service)
+        self.wait_for(service)
+
+    def freeze(self, service: str) -> None:
+        """Suspends its processes (SIGSTOP): its connections stay open, and nothing answers."""
+        self.act("freeze", service)
+
+    def thaw(self, service: str) -> None:
+        self.act("thaw", service)
+        self.wait_for(service)
+
+    @property
+    def isolation(self) -> Faults | None:
+        """Has `isolate` and `rejoin`; None if services share one network."""
+        return self if self.can_isolate else None
+
+    def isolate(self, service: str) -> None:
+        """From now on the service reaches nothing, and nothing reaches it."""
+        self.act("isolate", service)
+
+    def rejoin(self, service: str) -> None:
+        self.act("rejoin", service)
+        self.wait_for(service)
+
+
+class Stack(Protocol):
+    """A place where the services run."""
+
+    name: str
+    own_container: str | None = None
+    """The container of the stack that this process is in; None outside."""
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """How to reach each service."""
+
+    @property
+    def workers(self) -> int:
+        """Number of Connect workers."""
+
+    @property
+    def layout(self) -> Topology | None:
+        """Its nodes; None if unknown."""
+
+    @property
+    def lock_file(self) -> Path:
+        """The file that a race on this stack locks."""
+
+    @property
+    def faults(self) -> Faults | None:
+        """None if others own the services."""
+
+    def start_id(self) -> str | None:
+        """An id that differs for each start of the stack; None if it is down. Single services may be dead."""
+
+    def up(self, say: Say) -> None:
+        """Starts what does not run and waits until everything is ready. Raises StackError, with the end of a log."""
+
+    def down(self) -> None:
+        """Stops everything, whatever state it is in."""
+
+    def services(self) -> list[ServiceState]:
+        """Every service, in starting order."""
+
+    def usage(self) -> Usage:
+        """What the services use now, without the parts that cannot be read."""
+
+    def facts(self) -> Facts:
+        """What does not change while it runs."""
+
+    def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
+        """The command that prints the last `lines` of a service's log. Raises StackError for an unknown service."""

@@ -16,8 +16,7 @@ from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import Kafka
 from sinkbench.services.versions import KAFKA as SUPPORTED
 from sinkbench.services.versions import kafka_release
-from sinkbench.stack.endpoint import Endpoint, Endpoints
-from sinkbench.stack.protocol import ProxyTarget
+from sinkbench.stack import Endpoint, Endpoints, ProxyTarget
 from sinkbench.stack.readiness import Check, get, said
 from sinkbench.stack.registry import sink_service, sink_services
 from sinkbench.stack.spec import NOWHERE, Place, ServiceSpec

@@ -17,13 +17,11 @@ import psutil
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
+from sinkbench.stack import Endpoints, Facts, Faults, Say, ServiceState, Stack, Usage
 from sinkbench.stack.assembly import checks, proxy_targets
-from sinkbench.stack.composemeter import ContainerMeter
 from sinkbench.stack.containers import DOWN, PORTS, Reach, check_security, names_of, other_nodes, states_of
 from sinkbench.stack.containersecurity import INSIDE
-from sinkbench.stack.endpoint import Endpoints
-from sinkbench.stack.engine import SECURITY_LABEL, Container, DockerEngine, allowance_of
-from sinkbench.stack.protocol import Facts, Faults, Say, ServiceState, Stack, Usage
+from sinkbench.stack.engine import SECURITY_LABEL, Container, ContainerMeter, DockerEngine, allowance_of
 from sinkbench.stack.proxyserver import Proxies
 from sinkbench.stack.readiness import LOG_LINES, await_ready
 from sinkbench.stack.security import OF_CONTAINERS, Security, kept_security
@@ -190,7 +188,9 @@ class ComposeStack(Stack):
         # Inside, "/" is an overlay, but this file is mounted from the engine's data folder.
         data = Path("/etc/hostname") if self._cli is None else Path(self.engine.data_root())
         return Facts(
-            allowances={name: allowance_of(self.engine.inspect(each)["HostConfig"]) for name, each in first.items()},
+            allowances={
+                name: allowance_of(self.engine.inspect(each)["HostConfig"]) for name, each in reversed(first.items())
+            },
             command_lines={n: self.engine.command_line(each) for n, each in found.items() if each.state == "running"},
             # The engine may run in a virtual machine, whose folders are not visible here.
             data_path=data if data.exists() else None,

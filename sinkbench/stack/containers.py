@@ -6,10 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sinkbench.errors import StackError
+from sinkbench.stack import Endpoints, ServiceState
 from sinkbench.stack.assembly import endpoints_of
-from sinkbench.stack.endpoint import Endpoints
 from sinkbench.stack.engine import Container
-from sinkbench.stack.protocol import ServiceState
 from sinkbench.stack.security import Security
 from sinkbench.stack.spec import NOWHERE, Place
 from sinkbench.topology import Topology, service_of

@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from sinkbench.settings import existing_part
+from sinkbench.stack import Usage
 from sinkbench.stack.processes import CpuClock, cpu_seconds, descendants, machine_cpu, read_file, threads_of
-from sinkbench.stack.protocol import Usage
 
 COMPILER, GC, MONITORING = "compiler", "gc", "monitoring"
 # Linux truncates a thread's name to 15 characters.

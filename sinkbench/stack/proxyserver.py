@@ -15,7 +15,7 @@ from pathlib import Path
 from sinkbench.errors import StackError
 from sinkbench.services.toxiproxy import Toxiproxy
 from sinkbench.settings import HOST, Settings
-from sinkbench.stack.protocol import ProxyTarget, Say
+from sinkbench.stack import ProxyTarget, Say
 from sinkbench.stack.tools import find_program, run
 
 PROGRAM = "github.com/Shopify/toxiproxy/v2/cmd/server"

@@ -11,8 +11,7 @@ import httpx
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.secrets import redacted
 from sinkbench.services.http import http_client
-from sinkbench.stack.endpoint import Endpoint
-from sinkbench.stack.protocol import Say
+from sinkbench.stack import Endpoint, Say
 
 Check = Callable[[], str | None]
 """Returns None when ready, else what is missing."""

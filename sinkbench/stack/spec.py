@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sinkbench.services.access import Access
-from sinkbench.stack.endpoint import Endpoint
-from sinkbench.stack.protocol import Say
+from sinkbench.stack import Endpoint, Say
 from sinkbench.stack.security import Security
 from sinkbench.stack.supervisor import Program
 from sinkbench.topology import Node, Topology

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from sinkbench.errors import StackError
-from sinkbench.stack.protocol import Say
+from sinkbench.stack import Say
 
 MINIMUM_JAVA = 21
 MINIMUM_POSTGRES = 13

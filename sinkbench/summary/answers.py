@@ -1,85 +1,258 @@
-"""The answers of a run: which cells are compared, how much faster one is, and what is missing from the comparison."""
+"""The answers of a run: which sink is faster at equal jobs, and what batches, indexes and a pooler change.
+
+Sinks are compared by the fastest pipeline of each that does the same job. If a pipeline that does it, or may do it, is
+not final and may be the fastest, nothing is decided: what is missing from a run must not make an answer wrong.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
+from typing import Literal
 
-from sinkbench.analysis.intervals import ratio_by_block
-from sinkbench.analysis.rates import usable_median, usable_rate
+from sinkbench.analysis.intervals import ratio_of
+from sinkbench.analysis.rates import most, usable_median, usable_rate
+from sinkbench.metrics.metric import find
 from sinkbench.metrics.queries import job_of
-from sinkbench.results import CellSummary, RatePerSecond, RatioTo, RunSummary
+from sinkbench.results import CellSummary, Connections, RatioTo, RunSummary
 
-BEST, EQUAL, PUBLISHED, ENDS = "best of each sink", "equal jobs", "as published", "fastest and slowest"
+Job = frozenset[str]
+# A connector that writes record by record shows slightly more or fewer than one, because of other writes.
+ONE_BY_ONE = 1.5
 # The published comparison: one request per record with Elasticsearch, batches with PostgreSQL.
 _PUBLISHED = ("elasticsearch/camel-index", "postgres/jdbc")
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Two compared cells, and why these (`about`). `ratio` is by block, None if no block has both; `least` is that
-    of the faster's lowest to the slower's highest trial."""
+class Pair:
+    """Two final cells. `ratio` is the faster's rate to the slower's; `low` and `high` are from the faster's lowest to
+    the slower's highest trial, and the reverse."""
 
-    about: str
     faster: CellSummary
     slower: CellSummary
-    ratio: RatioTo | None
-    of_medians: float
-    least: float
-    jobs: tuple[frozenset[str], frozenset[str]] | None = None
+    ratio: RatioTo
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Side:
+    """A sink at a job: its fastest final cell, and what may be faster: cells that are not final or whose job is not
+    known, and the keys of cells that the summary lacks."""
+
+    sink: str
+    best: CellSummary | None
+    undecided: Sequence[CellSummary]
+    missing: Sequence[str]
+
+    @property
+    def is_open(self) -> bool:
+        return self.best is None or bool(self.undecided or self.missing)
+
+    @property
+    def fastest(self) -> CellSummary | None:
+        """The cell with the fastest trial; None if nothing is known of one that counts."""
+        cells = [*self.undecided, *([] if self.best is None else [self.best])]
+        if self.missing or not cells or any(fastest_trial(cell) is None for cell in cells):
+            return None
+        return max(cells, key=lambda cell: fastest_trial(cell) or 0.0)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Two sinks at a job: the queries that both answer by an index; None if no job is known to be the same. `pair` is
+    None where that is not decided."""
+
+    job: Job | None
+    sides: tuple[Side, Side]
+    pair: Pair | None
+
+    @property
+    def fastest(self) -> list[CellSummary]:
+        """The cells with the fastest trials, of a decided sink first; of no sink with a cell of which nothing is
+        known."""
+        sides = sorted(self.sides, key=lambda side: side.is_open)
+        return [cell for side in sides if (cell := side.fastest) is not None]
+
+    def bound(self) -> tuple[float, bool] | None:
+        """How many times as fast the fastest trial of the decided sink is as that of the other one, and whether the
+        sink itself cannot be faster than that; None if both are open, or nothing is known of a cell."""
+        cells = self.fastest
+        if self.job is None or all(side.is_open for side in self.sides) or len(cells) != len(self.sides):
+            return None
+        first, second = (fastest_trial(cell) or 0.0 for cell in cells)
+        surely = find(cells[1], "at_least.figures.records_per_second") is not None
+        return (first / second, surely) if second else None
 
 
 def answers_of(summary: RunSummary) -> list[Answer]:
-    """The comparisons between a run's cells that passed and have a quotable rate.
+    """The answers between each two sinks, one for each job that both are known to do, the one with most queries first;
+    if no such job is known, but may be, one that is not decided. None for constant loads, which store what is offered,
+    and where nothing was measured."""
+    cells = compared_cells(summary)
+    lost = {key: sink for key, sink in summary.plan.cells.items() if key not in {cell.cell for cell in cells}}
+    found = []
+    for pair in combinations(dict.fromkeys([*(cell.sink for cell in cells), *lost.values()]), 2):
+        known = [{job_of(cell) for cell in cells if cell.sink == sink} for sink in pair]
+        unsure = None in known[0] | known[1] or not set(pair).isdisjoint(lost.values())
+        for job in (known[0] & known[1]) - {None} or ({None} if unsure else set()):
+            one, other = sides = tuple(_side(sink, job, cells, lost) for sink in pair)
+            measured = any(side.best or any(cell.passed for cell in side.undecided) for side in sides)
+            decided = job is not None and not any(side.is_open for side in sides)
+            if measured:
+                both = (one.best, other.best) if decided else (None, None)
+                found.append(Answer(job, (one, other), pair_of(*both)))
+    return sorted(found, key=lambda each: (each.job is None, -len(each.job or ()), sorted(each.job or ())))
 
-    The best cells of each two sinks, then the two published pipelines at equal tasks; with a single sink its fastest
-    and slowest. Where queries were asked, only cells that answer the same ones are compared, a pair for each such job.
-    Cells under a constant load store what is offered, so they have no answer.
-    """
-    cells = [cell for cell in compared_cells(summary) if is_usable(cell)]
-    if len({cell.sink for cell in compared_cells(summary)}) < 2:
-        return [_answer(ENDS, max(cells, key=_rate), min(cells, key=_rate))] if len(cells) > 1 else []
-    if _was_asked(summary):
-        alike = [[cell for cell in cells if job_of(cell) == job] for job in _jobs(cells)]
-        found = [_answer(EQUAL, *pair) for those in alike for pair in _best(those)]
-    else:
-        found = [_answer(BEST, *pair) for pair in _best(cells)]
-    named = {frozenset((each.faster.cell, each.slower.cell)) for each in found}
-    published = [_answer(PUBLISHED, *pair) for pair in _published(cells)]
-    return [*found, *(each for each in published if frozenset((each.faster.cell, each.slower.cell)) not in named)]
+
+def _side(sink: str, job: Job | None, cells: Sequence[CellSummary], lost: Mapping[str, str]) -> Side:
+    # A cell whose queries were not checked may do any job.
+    may = [cell for cell in cells if cell.sink == sink and (job is None or job_of(cell) in (job, None))]
+    sure = [cell for cell in may if is_final(cell) and (job is None or job_of(cell) == job)]
+    best, keys = max(sure, key=_rate, default=None), {cell.cell for cell in sure}
+
+    def may_be_faster(cell: CellSummary) -> bool:
+        fastest = fastest_trial(cell)
+        return cell.cell not in keys and (best is None or fastest is None or fastest >= _rate(best))
+
+    return Side(sink, best, list(filter(may_be_faster, may)), [key for key, of in lost.items() if of == sink])
+
+
+def _place(cell: CellSummary) -> tuple[str | None, ...]:
+    return cell.sink, cell.target, cell.form
+
+
+def pair_of(one: CellSummary | None, other: CellSummary | None) -> Pair | None:
+    """Two cells that are final; None if one is not."""
+    if one is None or other is None or not is_final(one) or not is_final(other):
+        return None
+    # Of close ones the median ratio by block may be the reverse of that of the medians.
+    return max(_pair(one, other), _pair(other, one), key=_estimate)
+
+
+def _pair(faster: CellSummary, slower: CellSummary) -> Pair | None:
+    fast, slow = usable_rate(faster), usable_rate(slower)
+    if fast is None or slow is None:
+        return None
+    # A capacity is one search: its confirming rates are no sample of it.
+    blocks = [rate.by_block() if faster.mode == "drain" else {} for rate in (fast, slow)]
+    ratio = ratio_of(slower.cell, blocks[0], blocks[1], fast.median / slow.median)
+    if ratio is None:
+        return None
+    return Pair(faster, slower, ratio, fast.low / slow.high, fast.high / max(slow.low, 1e-9))
+
+
+def _estimate(pair: Pair | None) -> float:
+    return 0.0 if pair is None else pair.ratio.estimate
+
+
+def ends_of(summary: RunSummary) -> list[Pair]:
+    """Of a run with a single sink the fastest and the slowest final cell of each job."""
+    cells = compared_cells(summary)
+    if len({cell.sink for cell in cells}) != 1:
+        return []
+    asked = any(cell.queries for cell in cells)
+    jobs: dict[object, list[CellSummary]] = {}
+    for cell in filter(is_final, cells):
+        jobs.setdefault(job_of(cell) if asked else _place(cell), []).append(cell)
+    ends = [pair_of(max(each, key=_rate), min(each, key=_rate)) for job, each in jobs.items() if job is not None]
+    return [each for each in ends if each is not None and each.faster is not each.slower]
 
 
 def unmatched(summary: RunSummary) -> list[CellSummary]:
-    """The best quotable cell of each sink if queries were asked and no two sinks do the same job; else none."""
-    cells = [cell for cell in compared_cells(summary) if job_of(cell) is not None]
-    sinks: dict[frozenset[str] | None, set[str]] = {}
-    for cell in cells:
-        sinks.setdefault(job_of(cell), set()).add(cell.sink)
-    best = {cell.sink: cell for cell in sorted(filter(is_usable, cells), key=_rate)}
-    return list(best.values()) if len(best) > 1 and all(len(each) < 2 for each in sinks.values()) else []
+    """The fastest final cell of each sink if all their jobs are known and no two sinks do the same; else none."""
+    best = {cell.sink: cell for cell in sorted(filter(is_final, compared_cells(summary)), key=_rate)}
+    best = {sink: cell for sink, cell in best.items() if job_of(cell) is not None}
+    return list(best.values()) if len(best) > 1 and not answers_of(summary) else []
 
 
-def _was_asked(summary: RunSummary) -> bool:
-    return any(cell.queries for cell in compared_cells(summary))
+def published_of(summary: RunSummary) -> Pair | None:
+    """The published pipelines, unchanged, at the fewest tasks that both have."""
+    cells = [cell for cell in compared_cells(summary) if cell.pipeline in _PUBLISHED and cell.target is None]
+    theirs = [cell for cell in cells if is_final(cell) and not cell.overrides and not cell.settings]
+    pairs = [
+        each for each in combinations(theirs, 2) if each[0].sink != each[1].sink and each[0].tasks == each[1].tasks
+    ]
+    return pair_of(*min(pairs, key=lambda each: each[0].tasks)) if pairs else None
 
 
-def _jobs(cells: Sequence[CellSummary]) -> list[frozenset[str]]:
-    found = {job for cell in cells if (job := job_of(cell)) is not None}
-    return sorted(found, key=lambda job: (-len(job), sorted(job)))
+@dataclass(frozen=True)
+class Change:
+    """What one change of a pipeline does to its rate: `second` has it, `first` does not."""
+
+    what: Literal["batches", "indexes", "pooler"]
+    first: CellSummary
+    second: CellSummary
+
+    @property
+    def connections(self) -> tuple[Connections, Connections]:
+        return self.first.connections, self.second.connections
+
+    @property
+    def ratio(self) -> tuple[float, float, float] | None:
+        """The second's rate to the first's, and its lowest and highest: the interval, or by trials. That of the fastest
+        trials alone if one of them is not final; None if there is none."""
+        pair = pair_of(self.first, self.second)
+        if pair is None:
+            first, second = fastest_trial(self.first), fastest_trial(self.second)
+            return (second / first,) * 3 if first and second else None
+        estimate, interval = pair.ratio.estimate, pair.ratio.interval
+        low, high = (pair.low, pair.high) if interval is None else (interval.low, interval.high)
+        return (estimate, low, high) if pair.faster is self.second else (1 / estimate, 1 / high, 1 / low)
 
 
-def _best(cells: Sequence[CellSummary]) -> list[tuple[CellSummary, CellSummary]]:
-    best: dict[str, CellSummary] = {}
-    for cell in sorted(cells, key=_rate, reverse=True):
-        best.setdefault(cell.sink, cell)
-    return list(combinations(best.values(), 2))
+def changes_of(summary: RunSummary) -> list[Change]:
+    """For each kind of change and sink the two fastest cells with equally many tasks that differ in it alone, at the
+    fewest tasks that have both; of indexes those whose jobs differ most."""
+    drains = [cell for cell in compared_cells(summary) if cell.mode == "drain" and cell.passed]
+    kinds: dict[Literal["batches", "indexes", "pooler"], Callable[[CellSummary, CellSummary], bool]] = {
+        "batches": _differ_in_batches,
+        "indexes": _differ_in_indexes,
+        "pooler": _differ_in_pooler,
+    }
+    found = []
+    for what, differ in kinds.items():
+        for sink in dict.fromkeys(cell.sink for cell in drains):
+            own = [cell for cell in drains if cell.sink == sink]
+            pairs = [each for each in permutations(own, 2) if each[0].tasks == each[1].tasks and differ(*each)]
+            if pairs:
+                found.append(Change(what, *max(pairs, key=_told_first)))
+    return found
+
+
+def _told_first(pair: tuple[CellSummary, CellSummary]) -> tuple[float, ...]:
+    first, second = pair
+    more = len(job_of(second) or ()) - len(job_of(first) or ())
+    return -first.tasks, more, sum(fastest_trial(cell) or 0.0 for cell in pair)
+
+
+def _alike(one: CellSummary, other: CellSummary, *names: str) -> bool:
+    return all(getattr(one, name) == getattr(other, name) for name in ("form", "acks", "settings", *names))
+
+
+def _differ_in_batches(one: CellSummary, other: CellSummary) -> bool:
+    sizes = one.records_per_write, other.records_per_write
+    if None in sizes or one.connector is None or not _alike(one, other, "connector", "target", "pool"):
+        return False
+    return (sizes[0] or 0.0) < ONE_BY_ONE <= (sizes[1] or 0.0)
+
+
+def _differ_in_indexes(one: CellSummary, other: CellSummary) -> bool:
+    jobs = job_of(one), job_of(other)
+    known = jobs[0] is not None and jobs[1] is not None
+    return known and _alike(one, other, "pipeline", "overrides") and (jobs[0] or Job()) < (jobs[1] or Job())
+
+
+def _differ_in_pooler(one: CellSummary, other: CellSummary) -> bool:
+    return one.pool is None and other.pool is not None and _alike(one, other, "connector", "target", "overrides")
 
 
 def left_out(summary: RunSummary) -> list[CellSummary]:
     """The cells in no answer: they did not pass, were not warm and steady, or their job is unknown."""
-    asked = _was_asked(summary)
-    return [cell for cell in compared_cells(summary) if not is_usable(cell) or (asked and job_of(cell) is None)]
+    cells = compared_cells(summary)
+    asked = any(cell.queries for cell in cells)
+    return [cell for cell in cells if not is_final(cell) or (asked and job_of(cell) is None)]
 
 
 def compared_cells(summary: RunSummary) -> list[CellSummary]:
@@ -87,38 +260,20 @@ def compared_cells(summary: RunSummary) -> list[CellSummary]:
     return [cell for cell in summary.cells if cell.rescale is None and cell.mode not in ("sustain", "faults")]
 
 
-def is_usable(cell: CellSummary) -> bool:
+def is_final(cell: CellSummary) -> bool:
+    """Whether its rate may be quoted."""
     return cell.passed and bool(usable_median(cell))
+
+
+def fastest_trial(cell: CellSummary) -> float | None:
+    """The highest rate of any trial of a cell, final or not; None if none was measured."""
+    known = [
+        cell.fastest_trial,
+        find(cell, "at_least.figures.records_per_second"),
+        find(cell, "records_per_second.high"),
+    ]
+    return most(known)
 
 
 def _rate(cell: CellSummary) -> float:
     return usable_median(cell) or 0.0
-
-
-def _known(cell: CellSummary) -> RatePerSecond:
-    found = usable_rate(cell)
-    if found is None:
-        raise ValueError(f"{cell.cell} has no rate that may be quoted")
-    return found
-
-
-def _published(cells: Sequence[CellSummary]) -> Iterator[tuple[CellSummary, CellSummary]]:
-    """The published pipelines, unchanged, at the fewest tasks that both have."""
-    published = (cell for cell in cells if cell.pipeline in _PUBLISHED)
-    theirs = [cell for cell in published if not cell.overrides and not cell.settings and cell.target is None]
-    pairs = [(one, two) for one, two in combinations(theirs, 2) if one.sink != two.sink and one.tasks == two.tasks]
-    yield from sorted(pairs, key=lambda pair: pair[0].tasks)[:1]
-
-
-def _answer(about: str, one: CellSummary, other: CellSummary) -> Answer:
-    faster, slower = sorted((one, other), key=_rate, reverse=True)
-    fast, slow = _known(faster), _known(slower)
-    # A capacity is one search: its confirming rates are no sample of it.
-    drained = faster.mode == "drain"
-    ratio = ratio_by_block(slower.cell, fast.by_block(), slow.by_block()) if drained else None
-    if drained and ratio is None and faster.ratio is not None and faster.ratio.to == slower.cell:
-        # For a run that stored its rates without blocks.
-        ratio = faster.ratio
-    jobs = job_of(faster), job_of(slower)
-    known = None if jobs[0] is None or jobs[1] is None else (jobs[0], jobs[1])
-    return Answer(about, faster, slower, ratio, fast.median / slow.median, fast.low / slow.high, known)

@@ -32,7 +32,13 @@ def summary_of(
     return RunSummary(
         run=run,
         complete=complete,
-        plan=PlanRef(name=plan.name, sha256=plan.sha256, seed=plan.seed, trials=taken),
+        plan=PlanRef(
+            name=plan.name,
+            sha256=plan.sha256,
+            seed=plan.seed,
+            trials=taken,
+            cells={cell.key: cell.sink for cell in cells if cell.before is None and cell.mode in ("drain", "capacity")},
+        ),
         environment=dict(environment),
         cells=summarize(cells, trials, searches_of(plan, cells, trials, limits), limits, prices),
         limits=list(limits),

@@ -3,80 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.analysis.rates import usable_rate
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.durability import alike, durability_in_words
 from sinkbench.metrics.foreign import much_foreign
-from sinkbench.metrics.format import percent, times
-from sinkbench.metrics.names import UNREADY, cell_name
+from sinkbench.metrics.format import percent, share_span, times, whole
+from sinkbench.metrics.metric import find
+from sinkbench.metrics.names import UNREADY, cell_name, marked_name, product_name
 from sinkbench.metrics.queries import job_of
 from sinkbench.metrics.rate import at_least_in_words
 from sinkbench.results import CellSummary, Interval, RunSummary
-from sinkbench.summary.answers import BEST, EQUAL, PUBLISHED, Answer, answers_of, left_out, unmatched
-from sinkbench.summary.attribution import Attribution, Step, attributions_of, unattributed
+from sinkbench.summary.answers import (
+    Answer,
+    Change,
+    Pair,
+    answers_of,
+    changes_of,
+    ends_of,
+    fastest_trial,
+    is_final,
+    left_out,
+    published_of,
+    unmatched,
+)
+from sinkbench.summary.attribution import Attribution, attributions_of, unattributed
 
-_LONGER = "race again while the stack is up (`sinkbench up` first), since warming up takes longer here"
+DEFAULT_PLAN = "quick"
+_MANNER = {False: "Sink or connector, one by one", True: "Sink or connector, in batches"}
+_WHY_PUBLISHED = (
+    "this is batching and indexes, not the database, and compares what the article compared (Paul Brebner,"
+    ' 13 October 2021, "Kafka Connect and Elasticsearch vs. PostgreSQL Pipelines: Initial Performance Results",'
+    " https://www.instaclustr.com/blog/kafka-connect-elasticsearch-pipeline-series-part-8)"
+)
 _ADVICE = {
-    ReasonCode.NOT_WARM: _LONGER,
-    ReasonCode.RISING: _LONGER,
-    ReasonCode.SHARED: "stop or delete the other connectors, and stop the other load, or race on a stack of your own",
+    ReasonCode.SHARED: "stop the other connectors and the other load",
     ReasonCode.CONTENT_NOT_CHECKED: "keep the documents in the index or table (docs/methods.md, altered records)",
     ReasonCode.NOT_STEADY: "raise drain.window_seconds or trials, or race on a quieter machine",
 }
-
-
-@dataclass(frozen=True)
-class Missing:
-    """A cell that is in no answer: its name, why, and what to do if that is known."""
-
-    name: str
-    why: str
-    advice: str | None
+_WARMER = "race again while the stack is up (`sinkbench up` first), since warming up takes longer here"
 
 
 def answer_lines(summary: RunSummary) -> list[str]:
-    """A sentence for each answer, and one for what is missing from them; empty without cells to compare."""
-    found, missing = answer_sentences(summary), missing_line(summary)
-    if not found and missing is not None:
-        missing = f"No answer. {missing}"
-    return [*found, *filter(None, [missing])]
-
-
-def answer_sentences(summary: RunSummary) -> list[str]:
-    """A sentence for each answer, then the shares of sink and connector in the difference; may be empty."""
+    """What a run shows, a paragraph each, the answer first; empty without cells to compare."""
+    found, missing = _answers(summary), left_out(summary)
+    if not found and missing:
+        advice = "; ".join(dict.fromkeys(filter(None, map(_advice, missing))))
+        named = "; ".join(f"{cell_name(cell, summary)} ({_why(cell)})" for cell in missing)
+        found = [f"No answer: {named}.{f' To have it: {advice}.' if advice else ''}"]
     return [
-        *_no_equals(summary),
-        *(
-            f"{_sentence(each, summary)}{_unlike(each, summary)}{_unfair((each.faster, each.slower), summary)}"
-            for each in answers_of(summary)
-        ),
+        *found,
+        *(line for each in changes_of(summary) if (line := _change(each, summary))),
         *(f"{_shares(each, summary)}{_unfair(each.cells, summary)}" for each in attributions_of(summary)),
+        *(f"{_MANNER[how]}: not known without {_names(cells, summary)}." for how, cells in unattributed(summary)),
     ]
 
 
-def missing_cells(summary: RunSummary) -> list[Missing]:
-    return [Missing(cell_name(cell, summary), _why(cell), _advice(cell)) for cell in left_out(summary)]
-
-
-def missing_line(summary: RunSummary) -> str | None:
-    """Which cells are in no answer, why, and what to do; None if there are none."""
-    cells = missing_cells(summary)
-    if not cells:
-        return None
-    named = "; ".join(f"{cell.name} ({cell.why})" for cell in cells)
-    advice = dict.fromkeys(cell.advice for cell in cells if cell.advice is not None)
-    lines = [f"Not in the answer: {named}{'. To have it: ' if advice else ''}{'; '.join(advice)}."]
-    return " ".join([*lines, *unattributed_lines(summary)])
-
-
-def unattributed_lines(summary: RunSummary) -> list[str]:
-    """Which cells are missing to separate the sink's share from the connector's, a sentence per way of writing."""
-    return [
-        f"{_manner(batched)}: not known without {' and '.join(cell_name(cell, summary) for cell in cells)}."
-        for batched, cells in unattributed(summary)
-    ]
+def published_lines(summary: RunSummary) -> list[str]:
+    """The comparison of the published pipelines, and what it is one of; empty if they are not in the run."""
+    pair = published_of(summary)
+    return [] if pair is None else [f"As published, {_compared(pair, summary)[:-1]}: {_WHY_PUBLISHED}."]
 
 
 def _why(cell: CellSummary) -> str:
@@ -89,112 +76,146 @@ def _why(cell: CellSummary) -> str:
 
 
 def _advice(cell: CellSummary) -> str | None:
-    return _ADVICE[cell.at_least.code] if cell.passed and cell.at_least is not None else None
+    return _ADVICE.get(cell.at_least.code, _WARMER) if cell.passed and cell.at_least is not None else None
 
 
-def _sentence(found: Answer, summary: RunSummary) -> str:
-    faster, slower = cell_name(found.faster, summary), cell_name(found.slower, summary)
-    rest = bool(left_out(summary))
-    start = {
-        BEST: "Of what can be compared: " if rest else "Best of each sink: ",
-        EQUAL: f"Equal jobs ({_job(found)}): ",
-        PUBLISHED: "As published: ",
-    }
-    begun = start.get(found.about, "")
-    ratio = found.ratio
-    if ratio is not None and ratio.interval is not None:
-        sure = f"{_between(ratio.interval)}, {ratio.interval.blocks} blocks"
-        if ratio.interval.low <= 1 <= ratio.interval.high:
-            return f"{begun}No difference found between {faster} and {slower} ({sure})."
-        return f"{begun}{faster} stored {times(ratio.estimate)} times as many records/s as {slower} ({sure})."
-    does = "sustained" if found.faster.mode == "capacity" else "stored"
-    sentence = f"{begun}{faster} {does} {times(found.of_medians)} times as many records/s as {slower}"
-    if found.faster.mode == "capacity":
-        return f"{sentence}."
-    if found.least <= 1:
-        return f"{sentence}, but their trials overlap: this run cannot tell them apart."
-    return f"{sentence} (lowest trial against highest: {times(found.least)})."
-
-
-def _job(found: Answer) -> str:
-    if found.jobs is None:
-        return ""
-    job, asked = found.jobs[0], len(found.faster.queries)
-    if not job:
-        return f"neither answers one of {asked} queries by an index"
-    if len(job) == asked:
-        return f"both answer all {asked} queries by an index"
-    return f"both answer {len(job)} of {asked} queries by an index: {', '.join(sorted(job))}"
-
-
-def _unlike(found: Answer, summary: RunSummary) -> str:
-    """A sentence if cells of two sinks do not do the same job, or that is unknown; else empty."""
-    if found.about == EQUAL or found.faster.sink == found.slower.sink:
-        return ""
-    if not (found.faster.queries or found.slower.queries):
-        return " Whether they do the same job was not checked: no queries were asked."
-    if found.jobs is None:
-        return " Whether they do the same job is not known."
-    if found.jobs[0] == found.jobs[1]:
-        return ""
-    return f" They do not do the same job: {_answers_how_many([found.faster, found.slower], summary)}."
-
-
-def _no_equals(summary: RunSummary) -> list[str]:
-    """A sentence if no two cells do the same job, so that nothing is compared."""
-    best = unmatched(summary)
-    return [f"No two sinks do the same job: {_answers_how_many(best, summary)}."] if best else []
-
-
-def _answers_how_many(cells: Sequence[CellSummary], summary: RunSummary) -> str:
-    counted = [(cell_name(cell, summary), job_of(cell), len(cell.queries)) for cell in cells]
-    said = [
-        f"{name} was not asked" if job is None else f"{name} answers {len(job)} of {asked} queries by an index"
-        for name, job, asked in counted
+def _answers(summary: RunSummary) -> list[str]:
+    jobs = [(cell, len(job_of(cell) or ()), len(cell.queries)) for cell in unmatched(summary)]
+    said = [f"{cell_name(cell, summary)} answers {job} of {asked} queries from an index" for cell, job, asked in jobs]
+    return [
+        *([f"No two sinks do the same job: {', '.join(said)}."] if said else []),
+        *(_answer(each, summary) for each in answers_of(summary)),
+        *(f"{_compared(each, summary)}{_unfair((each.faster, each.slower), summary)}" for each in ends_of(summary)),
     ]
-    return ", ".join(said)
+
+
+def _answer(found: Answer, summary: RunSummary) -> str:
+    asked = max((len(cell.queries) for cell in summary.cells), default=0)
+    sinks = " or ".join(product_name(side.sink) for side in found.sides)
+    if found.job is None:
+        best = [cell for side in found.sides if (cell := side.best or side.fastest)]
+        why = "it was not checked what they answer" if asked else "no queries were asked"
+        how = " To decide: `queries: queries` in the plan." if not asked and _can_be_asked(summary) else ""
+        return f"{sinks}: NOT DECIDED, {why}: they may do different jobs.{_fastest(best, summary)}.{how}"
+    if not found.job:
+        sinks += f", neither answering one of {asked} queries from an index"
+    else:
+        all_ = f"all {asked} queries" if len(found.job) == asked else f"{len(found.job)} of {asked} queries"
+        sinks += f", both answering {all_} from an index"
+    if (pair := found.pair) is not None:
+        return f"{sinks}: {_compared(pair, summary)}{_unfair((pair.faster, pair.slower), summary)}"
+    cells = [cell for side in found.sides for cell in side.undecided]
+    names = [f"{cell_name(cell, summary)} (queries not checked)" for cell in cells if is_final(cell)]
+    names += [marked_name(cell, summary) for cell in cells if not is_final(cell)]
+    names += [f"{key} (no trial)" for side in found.sides for key in side.missing]
+    rates = f"{_fastest(found.fastest, summary)}." if len(found.fastest) > 1 else ""
+    if (bound := found.bound()) is not None:
+        rates = f"{rates[:-1]}, {times(bound[0])} times{' at most' if bound[1] else ''}."
+    why = " and ".join(names)
+    return f"{sinks}: NOT DECIDED, since {why} may be faster.{rates} To decide: {_decide(cells, summary)}."
+
+
+def _fastest(cells: Iterable[CellSummary], summary: RunSummary) -> str:
+    rates = (f"{cell_name(cell, summary)} {whole(fastest_trial(cell))}" for cell in cells)
+    return f" Fastest trials, in records/s: {' and '.join(rates)}"
+
+
+def _can_be_asked(summary: RunSummary) -> bool:
+    """Queries need documents of the NOAA records, each stored once."""
+    changed = any(find(cell, "audit.stale") is not None or cell.form.startswith("row") for cell in summary.cells)
+    return summary.records is None and not changed
+
+
+def _decide(cells: Sequence[CellSummary], summary: RunSummary) -> str:
+    """What to do about cells that are not final, ending in a command."""
+    if not summary.complete:
+        return f"`sinkbench resume {summary.run}`"
+    failed = [cell for cell in cells if not cell.passed]
+    first = [f"repair {_names(failed, summary)} or take it out of the plan"] if failed else []
+    first += [_ADVICE[code] for code in dict.fromkeys(find(cell, "at_least.code") for cell in cells) if code in _ADVICE]
+    taken = summary.plan.trials or 0
+    trials = FEWEST_BLOCKS if taken < FEWEST_BLOCKS else 2 * taken
+    plan = "" if summary.plan.name == DEFAULT_PLAN else f" {summary.plan.name}"
+    return ", ".join([*first, f"`sinkbench race{plan} --trials {trials}`"])
+
+
+def _compared(pair: Pair, summary: RunSummary) -> str:
+    interval, faster, slower = pair.ratio.interval, cell_name(pair.faster, summary), cell_name(pair.slower, summary)
+    searched = pair.faster.mode == "capacity"
+    sure = f" ({_ci(interval)})" if interval else f" (min-max {times(pair.low)}-{times(pair.high)})"
+    if searched or pair.low == pair.high:
+        sure = ""
+    does = "sustained" if searched else "stored"
+    sentence = f"{faster} {does} {times(pair.ratio.estimate)} times as many records/s as {slower}{sure}"
+    if interval is not None and interval.low <= 1 <= interval.high:
+        return f"no difference found between {faster} and {slower}{sure}."
+    if interval is None and not searched and pair.low <= 1:
+        return f"{sentence}, but their trials overlap: no difference seen."
+    return f"{sentence}."
+
+
+def _change(found: Change, summary: RunSummary) -> str:
+    """What changed, and the effect on the rate."""
+    first, second, product = found.first, found.second, product_name(found.second.sink)
+    if found.ratio is None:
+        return ""
+    estimate, low, high = found.ratio
+    not_final = [marked_name(cell, summary) for cell in (first, second) if not is_final(cell)]
+    end = f" (fastest trials; not final: {' and '.join(not_final)})." if not_final else "."
+    if found.what == "batches":
+        sizes = f"{whole(second.records_per_write)} records a request, not {whole(first.records_per_write)},"
+        span = "" if low == high else f" ({times(low)}-{times(high)})"
+        return f"Batching: {sizes} store {times(estimate)} times as much{span} in {product}{end}"
+    share = percent(estimate) if low == high else f"{percent(estimate)} ({share_span(low, high)} %)"
+    if found.what == "indexes":
+        more = len(job_of(second) or ()) - len(job_of(first) or ())
+        before, after = (find(cell, "disk_bytes_per_record.median") for cell in (first, second))
+        disk = f" and adds {percent(after / before - 1)} disk" if before and after and after > before else ""
+        return f"Indexing for {more} queries leaves {product} {share} of its rate{disk}{end}"
+    version, mode = find(summary.environment, "versions.pgbouncer"), find(second, "pool.mode")
+    name = f"{version or 'PgBouncer'}{f' ({mode})' if mode else ''}"
+    direct, pooled = (each.server_peak if each.server_peak else each.clients_peak for each in found.connections)
+    counts = f"; {pooled} server connections, not {direct}" if direct and pooled else ""
+    return f"{name}: {share} of the direct rate{counts}{end}"
 
 
 def _shares(found: Attribution, summary: RunSummary) -> str:
-    steps = f"{_way(found.first, found.sink_first, summary)}, {_way(found.second, not found.sink_first, summary)}"
-    begun = f"{_manner(found.batched)}: {steps}."
-    slowest, _, fastest = (cell_name(cell, summary) for cell in found.cells)
+    """The two steps, and the sink's share."""
+    steps = []
+    for step, is_sink in ((found.first, found.sink_first), (found.second, not found.sink_first)):
+        sure = "" if step.ratio.interval is None else f", {_ci(step.ratio.interval)}"
+        names = cell_name(step.second, summary), cell_name(step.first, summary)
+        same = "connector" if is_sink else "sink"
+        steps.append(
+            f"{names[0]} stored {times(step.ratio.estimate)} times what {names[1]} did (the same {same}{sure})"
+        )
+    begun = f"{_MANNER[found.batched]}: {', '.join(steps)}."
     if found.share is None:
+        slowest, _, fastest = (cell_name(cell, summary) for cell in found.cells)
         return f"{begun} {fastest} was not faster than {slowest} in every block, so there is nothing to share out."
     if not 0 <= found.share.estimate <= 1:
         return f"{begun} One makes up for the other, so neither has a share of the difference."
     interval = found.share.interval
-    sure = "" if interval is None else f" ({_span(interval)}, {percent(interval.confidence)}, {interval.blocks} blocks)"
+    sure = "" if interval is None else f" (95 % CI {share_span(interval.low, interval.high)} %)"
     sinks, connectors = percent(found.share.estimate), percent(found.share.rest.estimate)
-    return f"{begun} On a log scale {sinks} of the difference is the sink's{sure}, {connectors} the connector's."
+    whose = f"is the sink's with its indexes, {connectors} the connector's"
+    return f"{begun} On a log scale {sinks} of the difference{sure} {whose}."
 
 
-def _manner(batched: bool) -> str:
-    return f"Sink or connector, {'in batches' if batched else 'one by one'}"
+def _ci(interval: Interval) -> str:
+    return f"{percent(interval.confidence)} CI {times(interval.low)}-{times(interval.high)}"
 
 
-def _way(step: Step, is_sink: bool, summary: RunSummary) -> str:
-    first, second = cell_name(step.first, summary), cell_name(step.second, summary)
-    same = "the same connector" if is_sink else "the same sink"
-    ratio = step.ratio
-    factor = _factor(step.of_medians if ratio is None else ratio.estimate)
-    sure = "" if ratio is None or ratio.interval is None else f", {_between(ratio.interval)}"
-    return f"{second} stored {factor} times what {first} did ({same}{sure})"
-
-
-def _factor(ratio: float) -> str:
-    """As 0.87, 1.4 and 117: two decimals near 1 show on which side it is."""
-    return f"{ratio:.2f}" if ratio < 1.95 else times(ratio)
-
-
-def _span(interval: Interval) -> str:
-    return f"{percent(interval.low)} to {percent(interval.high)}"
+def _names(cells: Iterable[CellSummary], summary: RunSummary) -> str:
+    return " and ".join(dict.fromkeys(cell_name(cell, summary) for cell in cells))
 
 
 def _unfair(cells: Sequence[CellSummary], summary: RunSummary) -> str:
-    """What makes a comparison of cells unfair: different durability, and foreign load."""
-    durability = _unlike_durability(cells, [cell_name(cell, summary) for cell in cells])
-    return f"{durability}{_disturbance(cells, summary)}"
+    """What makes a comparison of cells unfair: different durability, and load of other programs."""
+    taken = [(cell, much_foreign(cell, summary)) for cell in cells]
+    words = [f"{cores:.1f} cores during {cell_name(cell, summary)}" for cell, cores in taken if cores is not None]
+    load = f" Other programs used up to {' and '.join(words)}: race on a quieter machine." if words else ""
+    return f"{_unlike_durability(cells, [cell_name(cell, summary) for cell in cells])}{load}"
 
 
 def _unlike_durability(cells: Sequence[CellSummary], names: Sequence[str]) -> str:
@@ -212,18 +233,3 @@ def _unlike_durability(cells: Sequence[CellSummary], names: Sequence[str]) -> st
         for cell, name in zip(cells, names, strict=True)
     ]
     return f" They do not store as durably: {'; '.join(told)}."
-
-
-def _disturbance(cells: Iterable[CellSummary], summary: RunSummary) -> str:
-    """How much CPU others used during cells, which makes these slower; usually empty."""
-    taken = [(cell, much_foreign(cell, summary)) for cell in cells]
-    words = [f"{cores:.1f} cores during {cell_name(cell, summary)}" for cell, cores in taken if cores is not None]
-    if not words:
-        return ""
-    may = {1: "which may be faster", 2: "which may both be faster"}.get(len(words), "which may all be faster")
-    return f" But others took up to {' and '.join(words)}, {may}: race on a quieter machine."
-
-
-def _between(interval: Interval) -> str:
-    low, high = _factor(interval.low), _factor(interval.high)
-    return f"between {low} and {high} times, {percent(interval.confidence)}"

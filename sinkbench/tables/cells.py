@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sinkbench.analysis.rates import usable_rate
-from sinkbench.bottleneck.verdict import NOT_IDENTIFIED
+from sinkbench.bottleneck.verdict import NOT_IDENTIFIED, causes_of
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics import WHERE
 from sinkbench.metrics.changes import CHANGES
@@ -213,4 +213,5 @@ def _limited(name: str, found: Bottleneck) -> str:
     if found.cause == NOT_IDENTIFIED:
         return f"{name}: what limits it is not identified ({found.evidence})"
     also = f"; also {'; '.join(found.also)}" if found.also else ""
-    return f"{name}: limited by {found.component}, {found.cause}: {found.evidence}{also}"
+    causes = " or ".join(", ".join(each) for each in causes_of(found))
+    return f"{name}: limited by {causes}: {found.evidence}{also}"

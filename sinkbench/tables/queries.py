@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from sinkbench.metrics.format import NOT_MEASURED
+from sinkbench.analysis.rates import most
+from sinkbench.metrics.format import NOT_MEASURED, whole
 from sinkbench.metrics.names import cell_name
 from sinkbench.metrics.queries import job_of
 from sinkbench.results import Asked, CellSummary, RunSummary
@@ -18,10 +19,11 @@ def query_table(summary: RunSummary) -> Table | None:
     if not cells:
         return None
     names = list(dict.fromkeys(each.query for cell in cells for each in cell.queries))
-    table = new_table("pipeline", "by an\nindex", *(name.replace("-", "-\n") for name in names))
+    table = new_table("pipeline", "rows", "by an\nindex", *(name.replace("-", "\n") for name in names))
     for cell in cells:
         found = {each.query: each for each in cell.queries}
-        row = [cell_name(cell, summary), by_index(cell), *(shown(found.get(name)) for name in names)]
+        rows = whole(most(each.rows for each in cell.queries))
+        row = [cell_name(cell, summary), rows, by_index(cell), *(shown(found.get(name)) for name in names)]
         table.add_row(*map(Text, row))
     return table
 

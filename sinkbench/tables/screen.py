@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.table import Table
 
 from sinkbench.analysis.rates import usable_rate
-from sinkbench.bottleneck.verdict import NOT_IDENTIFIED
+from sinkbench.bottleneck.verdict import NOT_IDENTIFIED, causes_of
 from sinkbench.metrics.connections import connection_counts
 from sinkbench.metrics.format import NOT_MEASURED, how_many, seconds_each, span, whole
 from sinkbench.metrics.metric import find
@@ -145,7 +145,7 @@ def seen_rate(cell: CellSummary) -> float | None:
     """The rate of a cell, or that of one which is not final."""
     rate = usable_rate(cell)
     if rate is None and cell.passed and cell.at_least is not None:
-        return cell.at_least.figures.get("records_per_second")
+        return max(cell.at_least.figures.values(), default=None)
     return None if rate is None else rate.median
 
 
@@ -193,8 +193,11 @@ def _held_back(cell: CellSummary) -> str:
     found = cell.bottleneck
     if found is None or found.cause == NOT_IDENTIFIED:
         return NOT_MEASURED if found is None else NOT_IDENTIFIED
-    alone = found.component in _GENERAL or found.component.lower() in found.cause.lower()
-    return found.cause if alone else f"{found.component}: {found.cause}"
+    named = [
+        cause if component in _GENERAL or component.lower() in cause.lower() else f"{component}: {cause}"
+        for component, cause in causes_of(found)
+    ]
+    return " or ".join(named)
 
 
 def result(summary: RunSummary, width: int = WIDTH) -> tuple[list[str | Table], list[str]]:

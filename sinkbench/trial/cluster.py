@@ -17,7 +17,7 @@ from sinkbench.plan.cells import Cell
 from sinkbench.plan.files import load_queries, read_connector
 from sinkbench.plan.plan import Plan
 from sinkbench.services.access import Access
-from sinkbench.services.connect import ConnectCluster, ConnectorStatus
+from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.connect_metrics import ConnectMetrics
 from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.sinks import Sink, SinkPooling, needed, open_sink, sink_kind
@@ -57,7 +57,7 @@ class Cluster:
         self._sinks: dict[str, Sink] = {}
         self._set: set[str] = set()
         self.queries = [] if plan.queries is None else load_queries(checkout / plan.queries)
-        self._find_loadgens()
+        self._loadgens = Loadgens(stack.endpoints, records)
         self._find_services()
 
     @property
@@ -72,11 +72,7 @@ class Cluster:
         """Mean size of a record's value in a topic."""
         return self.record_bytes + added_bytes(form)
 
-    def _find_loadgens(self) -> None:
-        self._loadgens = Loadgens(self.stack.endpoints, self.records)
-
     def _find_services(self) -> None:
-        """Leaves out the load generators, one of which may be running."""
         endpoints = self.stack.endpoints
         # Addresses may change between requests.
         workers = lambda: list(self.stack.endpoints.connect.values())  # noqa: E731
@@ -85,11 +81,9 @@ class Cluster:
         # The metrics endpoints must not receive Connect's user and password.
         self.metrics = ConnectMetrics(endpoints.connect_metrics, Access(ca=endpoints.connect_access.ca))
 
-    def close(self) -> None:
-        self._loadgens.close()
-        self._close_services()
-
-    def _close_services(self) -> None:
+    def close(self, *, loadgens: bool = True) -> None:
+        if loadgens:
+            self._loadgens.close()
         self.connect.close()
         self.metrics.close()
         for sink in self._sinks.values():
@@ -99,12 +93,12 @@ class Cluster:
     def reconnect(self) -> None:
         """Connects anew to all services, of which one may have restarted at another address."""
         self.close()
-        self._find_loadgens()
+        self._loadgens = Loadgens(self.stack.endpoints, self.records)
         self._find_services()
 
     def refresh(self) -> None:
-        """Connects anew to all services except the load generators."""
-        self._close_services()
+        """Connects anew to all services except the load generators, one of which may be running."""
+        self.close(loadgens=False)
         self._find_services()
 
     def for_probes(self) -> Cluster:
@@ -133,12 +127,8 @@ class Cluster:
         topics = {name: count for name, count in self.kafka.written().items() if not is_ours(name)}
         known = {name: self.sink(name).capabilities.others for name in sinks}
         asked = {name: others.seen() for name, others in known.items() if others is not None}
-        tables = {
-            f"{table} of {sink}": count
-            for sink, found in asked.items()
-            for table, count in found.written.items()
-            if not is_ours(table)
-        }
+        written = {(table, sink): count for sink, found in asked.items() for table, count in found.written.items()}
+        tables = {f"{table} of {sink}": count for (table, sink), count in written.items() if not is_ours(table)}
         connections = {name: found.connections for name, found in asked.items() if found.connections is not None}
         return Others(running, topics, tables, connections)
 
@@ -157,14 +147,10 @@ class Cluster:
 
     def refusal(self, cell: Cell, config: Mapping[str, str]) -> str | None:
         """Returns why a connection like the connector's to its sink fails; None if it succeeds or cannot be tried."""
-        ask = sink_kind(cell.sink).refusal
-        if ask is None:
-            return None
-        known = dict(config)
+        ask, known = sink_kind(cell.sink).refusal, dict(config)
         with suppress(ServiceError):
-            filled_in = self.connect.validate(config).values
-            known |= {key: value for key, value in filled_in.items() if key in known}
-        return ask(self.stack.endpoints, known)
+            known |= {key: value for key, value in self.connect.validate(config).values.items() if key in known}
+        return None if ask is None else ask(self.stack.endpoints, known)
 
     def check_disk(self, records: int, rows_before: int = 0, form: Form = DOCUMENT) -> None:
         """Raises TrialFailed if the disk has no room for the trial's records.
@@ -174,11 +160,9 @@ class Cluster:
         free = self.stack.usage().free_bytes
         needed = records * self.value_bytes(form) + (records + rows_before) * 3 * self.record_bytes + 1_000_000_000
         if free is not None and free < needed:
-            raise TrialFailed(
-                f"{records:,} records need {needed / 1e9:.1f} GB of free disk space, there are {free / 1e9:.1f} GB; "
-                "free some, or set SINKBENCH_HOME to another disk",
-                ReasonCode.DISK_TOO_SMALL,
-            )
+            have = f"need {needed / 1e9:.1f} GB of free disk space, there are {free / 1e9:.1f} GB"
+            fix = "free some, or set SINKBENCH_HOME to another disk"
+            raise TrialFailed(f"{records:,} records {have}; {fix}", ReasonCode.DISK_TOO_SMALL)
 
     def load(
         self,
@@ -191,7 +175,11 @@ class Cluster:
         acks = self.plan.load.acks if wanted.acks is None else wanted.acks
         load = self.plan.load.model_copy(update={"form": wanted.form, "acks": acks})
         done = self._loadgens.load(names.topic, names.trial, wanted.records, load, progress, wanted.rate, stop)
-        ends = self._ends_with(names.topic, done.acknowledged)
+        deadline = time.monotonic() + COPIED_SECONDS
+        ends = self.kafka.end_offsets(names.topic).values()
+        while sum(ends) < done.acknowledged and time.monotonic() < deadline:
+            time.sleep(AGAIN_SECONDS)
+            ends = self.kafka.end_offsets(names.topic).values()
         return Loaded(
             sent=done.sent,
             acknowledged=done.acknowledged,
@@ -201,15 +189,6 @@ class Cluster:
             records_per_second=done.acknowledged / done.elapsed_seconds if done.elapsed_seconds else 0.0,
             in_time=done.in_time,
         )
-
-    def _ends_with(self, topic: str, records: int) -> Collection[int]:
-        """Waits up to `COPIED_SECONDS` until the topic has `records` records; returns its end offsets."""
-        deadline = time.monotonic() + COPIED_SECONDS
-        while True:
-            ends = self.kafka.end_offsets(topic).values()
-            if sum(ends) >= records or time.monotonic() > deadline:
-                return ends
-            time.sleep(AGAIN_SECONDS)
 
     def set_services(self, cell: Cell) -> None:
         """Applies the cell's service settings to its sink until `set_back`, and reverts those of an earlier trial."""
@@ -227,18 +206,15 @@ class Cluster:
     def pooling(self, cell: Cell) -> SinkPooling | None:
         """Returns the settings of the pooler before the cell's sink; None if there is none or it does not say."""
         pooler = self.sink(cell.sink).capabilities.pooler
-        # A pooler may refuse to show its settings.
         with suppress(ServiceError):
             return None if pooler is None else pooler.read()
         return None
 
-    def stop_connector(self, name: str) -> ConnectorStatus | None:
-        """Deletes a connector, waits until its tasks are gone and its group is empty; returns its last status."""
-        status = self.connect.status(name)
+    def stop_connector(self, name: str) -> None:
+        """Deletes a connector, and waits until its tasks are gone and its group is empty."""
         self.connect.delete(name)
         self.connect.wait_until_gone(name)
         self.kafka.wait_until_empty(group_of(name))
-        return status
 
 
 def filled_in(value: str, variables: Mapping[str, str]) -> str:

@@ -2,24 +2,115 @@
 
 from __future__ import annotations
 
+import math
+import threading
+import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
+from typing import TypeVar
 
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ConnectError, ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.faults import OF_NETWORK
-from sinkbench.services.connect import ConnectorStatus, is_even
-from sinkbench.trial.probes import probes
+from sinkbench.services.connect import ConnectorStatus, is_even, placement
+from sinkbench.sinks import PoolReading, Sink, SinkReading
+from sinkbench.stack import Usage
+from sinkbench.stack.processes import machine_cpu
 from sinkbench.trial.resources import Resources
-from sinkbench.trial.sampler import Sampler, fresh_samples
-from sinkbench.trial.stop import Deed, FaultWatch, Patience, Watch, died, died_of_memory
+from sinkbench.trial.sampler import Sampler, Sources, fresh_samples
+from sinkbench.trial.stop import Deed, FaultWatch, Watch, died, died_of_memory
 from sinkbench.trial.values import Timeline
 
+# Interval for a sink without probes, which is only read to see when all is stored.
+UNWATCHED_SECONDS = 2.0
+# Interval for what changes slowly: a connector commits every few seconds, its tasks rarely change, and CPU
+# time is measured over a whole trial.
+SLOW_SECONDS = 1.0
 # How long tasks of an interrupted trial may be FAILED before they are restarted.
 RESTART_SECONDS = 5.0
+
+Found = TypeVar("Found")
+
+
+def pool_of(sink: Sink) -> PoolReading:
+    pooler = sink.capabilities.pooler
+    return PoolReading() if pooler is None else pooler.connections()
+
+
+def probes(own: Resources, *, growing: bool = False, always: bool = False) -> Sampler:
+    """Creates a trial's sampler. `growing`: its topic is loaded meanwhile. `always`: also for a cell without probes."""
+    cluster, cell, interval = own.cluster, own.cell, own.cluster.plan.probe_interval_ms / 1000
+
+    def stored() -> SinkReading:
+        reading = own.sink.read(own.names.target)
+        return replace(reading, stored=reading.stored - cell.rows_before) if cell.rows_before else reading
+
+    sink = own.sink
+    sources = Sources(
+        sink=stored, in_topic=own.in_topic if growing else lambda: own.records, pool=lambda: pool_of(sink)
+    )
+    if not (cell.probes or always):
+        return cluster.sampler(sources, UNWATCHED_SECONDS, {"pool": UNWATCHED_SECONDS})
+    # Clusters without faults are external: their machines are not this one.
+    seen, due = cluster.stack.faults is not None, -math.inf
+
+    def used() -> Usage:
+        nonlocal due
+        if time.monotonic() < due:
+            # A trial of a few seconds needs the machine's CPU time at every sample.
+            return Usage(machine=machine_cpu() if seen else None)
+        found = cluster.stack.usage()
+        due = time.monotonic() + SLOW_SECONDS
+        return found
+
+    sources = replace(
+        sources,
+        consumed=own.consumed,
+        status=own.status,
+        usage=used,
+        tasks=lambda: cluster.metrics.read(own.names.connector),
+    )
+    # A service that hangs does not keep the sink from being read.
+    slow = {"consumed": SLOW_SECONDS, "status": SLOW_SECONDS}
+    return cluster.sampler(sources, interval, {**slow, "pool": interval})
+
+
+def background_probes(own: Resources) -> Sampler:
+    """Creates a sampler for a trial with a fault: it has its own clients, and a thread per source."""
+    cluster, interval, lock = own.cluster.for_probes(), own.cluster.plan.probe_interval_ms / 1000, threading.Lock()
+    # The connector may be renamed; only the trial's thread writes its names.
+    there: Callable[[], Resources] = lambda: own.named(own.names, cluster)  # noqa: E731
+
+    def of_sink(ask: Callable[[Sink], Found]) -> Found:
+        try:
+            with lock:
+                sink = cluster.sink(own.cell.sink)
+            return ask(sink)
+        except ServiceError:
+            # The next reading connects anew, also to a restarted server.
+            with lock:
+                cluster.forget_sink(own.cell.sink)
+            raise
+
+    def used() -> Usage:
+        found = cluster.stack.usage()
+        # What a fault does to a service is not an error.
+        return Usage(found.cpu_seconds, machine=found.machine)
+
+    sources = Sources(
+        sink=lambda: of_sink(lambda sink: sink.read(own.names.target)),
+        in_topic=lambda: there().in_topic(),
+        consumed=lambda: there().consumed(),
+        status=lambda: there().status(),
+        pool=lambda: of_sink(pool_of),
+        usage=used,
+    )
+    often = dict.fromkeys(("sink", "in_topic", "pool"), interval)
+    slow = dict.fromkeys(("consumed", "status", "usage"), SLOW_SECONDS)
+    return cluster.sampler(sources, interval, {**often, **slow}, cluster.close)
 
 
 class Following:
@@ -44,11 +135,6 @@ class Following:
     def timeline(self) -> Timeline:
         return replace(self.seen, samples=self._sampler.samples)
 
-    @property
-    def placement(self) -> Mapping[str, int] | None:
-        """Tasks per worker, once each task has started or failed."""
-        return self.seen.placement
-
     def to_the_end(self) -> Timeline:
         with self, self.samples() as samples:
             deque(samples, maxlen=0)
@@ -59,7 +145,8 @@ class Following:
         return self._sampler.now()
 
     def settled(self, status: ConnectorStatus) -> None:
-        self.seen = replace(self.seen, placement=self._own.placement(status))
+        ids = self._own.cluster.stack.endpoints.worker_ids
+        self.seen = replace(self.seen, placement=placement(status, ids))
 
     @contextmanager
     def samples(self) -> Iterator[Iterator[Sample]]:
@@ -71,7 +158,9 @@ class Following:
         except ConnectError as error:
             raise TrialFailed(str(error), ReasonCode.CONNECT_REFUSED) from None
         except TrialFailed as error:
-            raise self._why_silent(error) from None
+            if error.code == ReasonCode.PROBES_SILENT:
+                self._raise_if_dead()
+            raise
         finally:
             self._sampler.stop()
 
@@ -80,7 +169,11 @@ class Following:
         for fresh in fresh_samples(self._sampler):
             own.observer.progress(min(fresh[-1].stored or 0, own.records), own.records)
             started = (fresh[-1].tasks_running or 0) + (fresh[-1].tasks_failed or 0)
-            if self.placement is None and started == own.cell.at_start.tasks and (status := own.status()) is not None:
+            if (
+                self.seen.placement is None
+                and started == own.cell.at_start.tasks
+                and (status := own.status()) is not None
+            ):
                 self.settled(status)
             for sample in fresh:
                 own.observer.sample(sample)
@@ -89,31 +182,28 @@ class Following:
                 continue
             if end.dead and end.reason is not None:
                 # Requests to a dead service fail, or wait for their timeout.
-                raise self._died(end.reason.text, end.dead)
+                self._raise_died(end.reason.text, end.dead)
             last = own.status()
             # All records may be stored before a sample sees every task run.
-            if self.placement is None and last is not None and last.settled(own.cell.tasks):
+            if self.seen.placement is None and last is not None and last.settled(own.cell.tasks):
                 self.settled(last)
             self.seen = replace(self.seen, last=last, reasons=[] if end.reason is None else [end.reason])
             return
 
-    def _why_silent(self, error: TrialFailed) -> TrialFailed:
-        """Returns that a service has died, else the error: a JVM with a full heap stops answering before it exits."""
-        if error.code != ReasonCode.PROBES_SILENT:
-            return error
+    def _raise_if_dead(self) -> None:
+        """Raises TrialFailed if a service has died: a JVM with a full heap stops answering before it exits."""
         stack = self._own.cluster.stack
         with suppress(ServiceError, OSError):
             # An external cluster only shows that it does not answer, not that it has exited.
             dead = sorted(each.name for each in stack.services() if each.state == "dead" and each.exit_code is not None)
             if dead:
-                return self._died(died(dead, stack.usage().troubles).text, dead)
-        return error
+                self._raise_died(died(dead, stack.usage().troubles).text, dead)
 
-    def _died(self, text: str, dead: Sequence[str]) -> TrialFailed:
+    def _raise_died(self, text: str, dead: Sequence[str]) -> None:
         with suppress(ServiceError, OSError):
             if of_memory := died_of_memory(self._own.cluster.stack.services(), dead):
-                return TrialFailed(of_memory, ReasonCode.OUT_OF_MEMORY)
-        return TrialFailed(text, ReasonCode.SERVICE_DIED)
+                raise TrialFailed(of_memory, ReasonCode.OUT_OF_MEMORY)
+        raise TrialFailed(text, ReasonCode.SERVICE_DIED)
 
 
 def finish(own: Resources) -> None:
@@ -128,8 +218,8 @@ def finish(own: Resources) -> None:
     if not there:
         # Under its old name it continues at its committed offsets.
         own.start_connector_again()
-    patience = Patience(RESTART_SECONDS, own.cluster.plan.drain.timeout_seconds)
-    watch, end = FaultWatch(own.records, own.cell.tasks, patience, ended=0.0), None
+    timeout = own.cluster.plan.drain.timeout_seconds
+    watch, end = FaultWatch(own.records, own.cell.tasks, RESTART_SECONDS, timeout, ended=0.0), None
     # Only the committed offsets show the end.
     sampler = probes(own, always=True)
     sampler.start()

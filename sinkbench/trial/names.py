@@ -1,9 +1,13 @@
-"""Names of a trial's topic, connector and table, which distinguish them from others'."""
+"""Names of a trial's topic, connector and table, which distinguish them from others', and their removal."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+
+from sinkbench.errors import ServiceError
 
 # Prefix of every name that a trial creates; a legal table name without quotes.
 PREFIX = "tides_"
@@ -41,3 +45,27 @@ class Names:
     def second(self) -> Names:
         """Names for a second connector with its own topic."""
         return replace(self, topic=f"{self.topic}_second", connector=f"{self.connector}_second")
+
+
+@contextmanager
+def cleaning(clean: Callable[[], None], recover: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Calls `clean` at the end. Raises its error only if the block raised none.
+
+    If `clean` fails and `recover` has restarted a service, `clean` is called again; not after an interrupt.
+    """
+    try:
+        yield
+    except BaseException as error:
+        with suppress(ServiceError):
+            _clean(clean, recover if isinstance(error, Exception) else lambda: False)
+        raise
+    _clean(clean, recover)
+
+
+def _clean(clean: Callable[[], None], recover: Callable[[], bool]) -> None:
+    try:
+        clean()
+    except ServiceError:
+        if not recover():
+            raise
+        clean()

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Event
 from typing import Protocol
 
 from loadgen.client import topic_config
+from loadgen.options import load_from
+from loadgen.records import records_of
 from sinkbench.analysis.samples import Sample
+from sinkbench.errors import PlanError, TargetError
 from sinkbench.plan.cells import Cell
-from sinkbench.services.connect import ConnectorStatus, placement
+from sinkbench.plan.checks import filled_columns
+from sinkbench.services.connect import ConnectorStatus
 from sinkbench.services.kafka import group_of
 from sinkbench.sinks import Sink
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
-from sinkbench.trial.reads import Order
-from sinkbench.trial.values import Loaded, TopicLoad
+from sinkbench.trial.values import Loaded, Target, TopicLoad
+
+# Rows before a trial are copies of N records whose `bench.run` is not a trial's.
+DOCUMENTS_BEFORE = 20_000
+RUN_BEFORE = "before"
 
 
 class Observer(Protocol):
@@ -57,12 +64,6 @@ class Resources:
         """The connector's configuration. Raises PlanError if its file is not a connector file."""
         return self.cluster.config(self.cell, self.names, self._variables)
 
-    @property
-    def read_order(self) -> Order:
-        cluster, cell = self.cluster, self.cell
-        endpoints = cluster.stack.endpoints
-        return Order(endpoints, cluster.checkout, cell.sink, self.names.target, cluster.queries, cell.reads or 0.0)
-
     @contextmanager
     def overriding(self, variables: Mapping[str, str]) -> Iterator[None]:
         """Sets values for the connector's `${env:NAME}` within the context."""
@@ -94,10 +95,6 @@ class Resources:
         """Creates the connector unless it exists: a worker that has just started does not know its connectors yet."""
         self.cluster.connect.configure(self.names.connector, self.config)
 
-    def set_tasks(self) -> None:
-        """Sets the cell's number of tasks on the running connector. Raises ConnectError if Connect refuses it."""
-        self.cluster.connect.set_tasks(self.names.connector, self.cell.tasks)
-
     def status(self) -> ConnectorStatus | None:
         return self.cluster.connect.status(self.names.connector)
 
@@ -107,9 +104,6 @@ class Resources:
             return None
         status = self.status()
         return status if status is not None and status.settled(self.cell.tasks) else None
-
-    def placement(self, status: ConnectorStatus) -> dict[str, int]:
-        return placement(status, self.cluster.stack.endpoints.worker_ids)
 
     def consumed(self) -> int:
         return self.cluster.kafka.committed(group_of(self.names.connector), self.names.topic)
@@ -127,11 +121,58 @@ class Resources:
     def remove(self, *, topic: bool = True) -> None:
         """Removes everything that the trial has created and that still exists."""
         try:
-            self.stop_connector()
+            self.remove_connector()
         finally:
             # The settings must not affect another trial.
             self.cluster.set_back(self.cell.sink)
         self.sink.drop(self.names.target)
-        self.cluster.kafka.delete_group(group_of(self.names.connector))
         if topic:
             self.cluster.kafka.delete_topic(self.names.topic)
+
+
+def reset_sink(own: Resources) -> Target:
+    """Creates the target with the cell's `rows_before`. Raises TrialFailed if the trial does not fit the disk."""
+    cell = own.cell
+    own.cluster.check_disk(own.records, cell.rows_before, cell.form)
+    own.observer.phase("resetting the sink")
+    notes = create_target(own)
+    if not cell.rows_before:
+        return Target(notes)
+    own.observer.phase("putting in the rows before")
+    load, filling = own.cluster.plan.load, own.sink.capabilities.filling
+    if filling is None:
+        raise PlanError(f"{cell.label}: the sink {cell.sink} takes no rows_before; leave it out")
+    options = {"bootstrap": "-", "topic": "-", "run": RUN_BEFORE, "count": min(cell.rows_before, DOCUMENTS_BEFORE)}
+    kept = load_from({**options, "keys": load.keys, "record_bytes": load.record_bytes})
+    for done in filling.fill(own.names.target, cell.rows_before, records_of(kept)):
+        own.observer.progress(done, cell.rows_before)
+    return Target(notes, own.sink.disk_bytes(own.names.target))
+
+
+def create_target(own: Resources) -> Sequence[str]:
+    """Applies the service settings, creates the empty target, and returns notes on it.
+
+    Raises TargetError if its file cannot be used or lacks a column, and PlanError if changes cannot be audited in it.
+    """
+    cluster, cell = own.cluster, own.cell
+    cluster.set_services(cell)
+    created = own.sink.create(own.names.target, None if cell.target is None else cluster.checkout / cell.target)
+    file = {key: str(value).strip() for key, value in cluster.file_of(cell).items()}
+    wanted = filled_columns(file, cell.form)
+    if wanted is not None and created.columns is not None and (lacking := sorted(wanted - created.columns)):
+        own.sink.drop(own.names.target)
+        made = "the sink's own file" if cell.target is None else cell.target
+        raise TargetError(
+            f"{cell.label}: the table of {made} has no column {lacking[0]}, which {cell.pipeline} fills of records"
+            f" of form {cell.form}; add it, or name another target or form"
+        )
+    if cluster.plan.changes is not None:
+        where, changes = f"{cluster.plan.where('load', 'changes')}: {cell.label}", own.sink.capabilities.changes
+        if changes is None:
+            raise PlanError(f"{where}: the sink {cell.sink} cannot be audited by key; leave the pipeline out")
+        try:
+            # An audit of the empty target.
+            next(changes.versions(own.names.target, own.names.trial), None)
+        except TargetError as error:
+            raise PlanError(f"{where}: {error}") from None
+    return created.notes

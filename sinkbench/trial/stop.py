@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
 
 import numpy as np
 
@@ -44,13 +44,8 @@ _HOLD_LESS = (
 
 @dataclass(frozen=True)
 class Enough:
-    """When a pilot may stop.
-
-    Attributes:
-        seconds: the rate over this time is hardly above the one over the same time before, and
-        most_compiling: at most this share of the CPU time went into compiling;
-        longest_seconds: or this time has passed since the first record was stored.
-    """
+    """When a pilot may stop: the rate over `seconds` is hardly above the one over the same time before, and at most the
+    share `most_compiling` of the CPU time went into compiling; or `longest_seconds` after the first stored record."""
 
     seconds: float
     most_compiling: float
@@ -74,27 +69,28 @@ class End:
     dead: tuple[str, ...] = ()
 
 
-class Watch(Protocol):
+class Watch(ABC):
+    """Watches the samples of a run of so many records and tasks."""
+
+    def __init__(self, records: int, tasks: int) -> None:
+        self._records = records
+        self._tasks = tasks
+        self._alive: set[str] = set()
+
+    @abstractmethod
     def see(self, sample: Sample) -> End | None:
         """Returns End if this sample ends the run, else None."""
 
-
-class _Living:
-    """The services that were seen alive; one without CPU readings cannot be seen."""
-
-    def __init__(self) -> None:
-        self._alive: set[str] = set()
-
-    def dead(self, sample: Sample) -> tuple[str, ...]:
+    def _dead(self, sample: Sample) -> tuple[str, ...]:
+        """The services that were seen alive and are not; one without CPU readings cannot be seen."""
         dead = tuple(sorted(name for name in self._alive if sample.cpu_seconds.get(name, 0.0) is None))
         self._alive |= {name for name, used in sample.cpu_seconds.items() if used is not None}
         return dead
 
 
-class DrainWatch:
+class DrainWatch(Watch):
     def __init__(self, records: int, tasks: int, timeouts: Timeouts) -> None:
-        self._records = records
-        self._tasks = tasks
+        super().__init__(records, tasks)
         self._timeouts = timeouts
         self._stored = 0
         self._first_seconds: float | None = None
@@ -102,13 +98,12 @@ class DrainWatch:
         self._failed_seconds: float | None = None
         self._has_failed = False
         self._blind = 0
-        self._living = _Living()
         self._seen: list[Sample] = []
 
     def see(self, sample: Sample) -> End | None:
         now = sample.seconds
         self._moved_seconds = now if self._moved_seconds is None else self._moved_seconds
-        if dead := self._living.dead(sample):
+        if dead := self._dead(sample):
             return End(died(dead, sample.troubles), dead)
         if sample.troubles:
             return End(died(sorted(sample.troubles), sample.troubles))
@@ -173,36 +168,25 @@ class Deed(StrEnum):
     RESTART = "POST /connectors/{name}/restart?includeTasks=true"
 
 
-@dataclass(frozen=True)
-class Patience:
-    """How long a user waits: for FAILED tasks, and for the whole trial."""
-
-    failed_seconds: float
-    timeout_seconds: float
-
-    @property
-    def still_seconds(self) -> float:
-        """How long a RUNNING pipeline may stand still."""
-        return self.failed_seconds + SESSION_SECONDS
-
-
-class FaultWatch:
+class FaultWatch(Watch):
     """Watches until all records are read, after a fault or after what interrupted a trial, which do not end it.
 
-    `ended` is when the fault was over. `bad` counts bad records in the topic: a connector with its own offsets may not
-    commit those at a partition's end.
+    A user waits for FAILED tasks for `patience`, and for the whole trial until the timeout, in seconds. `ended` is when
+    the fault was over. `bad` counts bad records in the topic: a connector with its own offsets may not commit those at
+    a partition's end.
     """
 
-    def __init__(self, records: int, tasks: int, patience: Patience, ended: float | None = None) -> None:
-        self._records = records
-        self._tasks = tasks
+    def __init__(
+        self, records: int, tasks: int, patience: float, timeout_seconds: float, ended: float | None = None
+    ) -> None:
+        super().__init__(records, tasks)
         self._patience = patience
-        self._seen: tuple[int | None, int | None] = (None, None)
+        self._timeout_seconds = timeout_seconds
+        self._seen: tuple[int | None, ...] = (None, None)
         self._moved_seconds = 0.0
         self._failed_since: float | None = None
         self._dead_since: float | None = None
-        self._dead: tuple[str, ...] = ()
-        self._living = _Living()
+        self._gone: tuple[str, ...] = ()
         self._deeds = 0
         self.ended = ended
         self.bad = 0
@@ -214,42 +198,43 @@ class FaultWatch:
 
     def see(self, sample: Sample) -> End | None:
         """Returns End if all was read and nothing more is stored, or if that does not happen."""
-        now, (stored, uncommitted) = sample.seconds, self._seen
-        seen = (
-            stored if sample.stored is None else sample.stored,
-            uncommitted if sample.uncommitted is None else sample.uncommitted,
-        )
+        now, read = sample.seconds, (sample.stored, sample.uncommitted)
+        seen = tuple(old if new is None else new for old, new in zip(self._seen, read, strict=True))
         if seen != self._seen:
             self._seen, self._moved_seconds = seen, now
         if sample.tasks_failed is not None:
             self._failed_since = (self._failed_since or now) if sample.tasks_failed else None
-        dead = self._living.dead(sample)
+        dead = self._dead(sample)
+        # A pipeline that does not recover is a result.
+        late = End() if now > self._timeout_seconds else None
         if self.ended is None:
-            return self._end_if_late(now)
+            return late
         if sample.cpu_seconds:
-            self._dead_since = (self._dead_since or now) if dead else None
-            self._dead = dead
+            self._dead_since, self._gone = (self._dead_since or now) if dead else None, dead
         if self._dead_since is not None and now - max(self._dead_since, self.ended) >= DEAD_SECONDS:
-            text = f"{' and '.join(self._dead)} died after the fault"
-            return replace(end_with(ReasonCode.SERVICE_DIED, text), dead=self._dead)
+            text = f"{' and '.join(self._gone)} died after the fault"
+            return replace(end_with(ReasonCode.SERVICE_DIED, text), dead=self._gone)
         if self._all_read(sample) and self._failed_since is None:
             if now - max(self._moved_seconds, self.ended) >= QUIET_SECONDS:
                 self.recovered = True
                 return End()
-        elif self._deeds >= MOST_DEEDS and self._still(now) > self._hope(sample):
-            return End()
-        return self._end_if_late(now)
+        elif self._deeds >= MOST_DEEDS:
+            # A FAILED task stays FAILED, and its partitions have moved to the others.
+            all_failed = sample.tasks_failed is not None and sample.tasks_failed >= self._tasks
+            if self._still(now) > self._patience + (0 if all_failed else SESSION_SECONDS):
+                return End()
+        return late
 
     def deed(self, sample: Sample) -> Deed | None:
         if self.ended is None or self._deeds >= MOST_DEEDS:
             return None
         failed_for = 0.0 if self._failed_since is None else sample.seconds - max(self._failed_since, self.ended)
-        if failed_for >= self._patience.failed_seconds:
+        if failed_for >= self._patience:
             self._deeds += 1
             # The wait begins again.
             self._failed_since = self._moved_seconds = sample.seconds
             return Deed.RESTART_FAILED
-        still = self._still(sample.seconds) > self._patience.still_seconds
+        still = self._still(sample.seconds) > self._patience + SESSION_SECONDS
         if self._all_read(sample) or not sample.uncommitted or not still:
             return None
         self._deeds += 1
@@ -262,17 +247,8 @@ class FaultWatch:
             return False
         return sample.uncommitted == 0 or (sample.uncommitted <= self.bad and sample.stored >= self._records)
 
-    def _hope(self, sample: Sample) -> float:
-        """How long progress is possible: a FAILED task stays FAILED, and its partitions have moved to the others."""
-        all_failed = sample.tasks_failed is not None and sample.tasks_failed >= self._tasks
-        return self._patience.failed_seconds if all_failed else self._patience.still_seconds
-
     def _still(self, now: float) -> float:
         return now - max(self._moved_seconds, self.ended or 0.0)
-
-    def _end_if_late(self, now: float) -> End | None:
-        # A pipeline that does not recover is a result.
-        return End() if now > self._patience.timeout_seconds else None
 
 
 def end_with(code: ReasonCode, text: str, **figures: float) -> End:

@@ -14,14 +14,19 @@ from sinkbench.results import Bloat, Reason, TrialRecord
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import SinkBloat
 from sinkbench.trial.audit import audit, count, diverted, queue_of
+from sinkbench.trial.conditions import (
+    durability_of,
+    exclude_existing,
+    others_met,
+    others_now,
+    replication_before,
+    replication_now,
+    unattributed,
+)
 from sinkbench.trial.following import finish
-from sinkbench.trial.interference import exclude_existing, others_met, others_now, unattributed
 from sinkbench.trial.queries import ask_queries
-from sinkbench.trial.reasons import Notes, broken_reasons, check_audit, check_stopped
-from sinkbench.trial.record import record
-from sinkbench.trial.replication import durability_of, replication_after, replication_before
-from sinkbench.trial.resources import Resources
-from sinkbench.trial.target import reset_sink
+from sinkbench.trial.record import Notes, broken_reasons, check_audit, check_stopped, record
+from sinkbench.trial.resources import Resources, reset_sink
 from sinkbench.trial.values import After, Audited, Before, Measured, Stopped, policy_of
 from sinkbench.trial.workload import Around, Workload
 
@@ -117,7 +122,7 @@ def stop(own: Resources, found: Measured) -> Stopped:
 
 def audited(own: Resources, found: Measured, notes: Notes) -> Audited:
     """Checks replication and audits the sink. Records that were written elsewhere are the first reason."""
-    replication = replication_after(own, found.before.replication)
+    replication = replication_now(own, found.before.replication)
     # After a fault, a violation is a result.
     if found.policy.judges_pipeline:
         notes.first(*broken_reasons(replication.broken))

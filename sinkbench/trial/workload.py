@@ -12,7 +12,7 @@ from sinkbench.results import Reason
 from sinkbench.sinks import ArrivalWatch, FullDisk
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import After, Loaded, Measured, Timeline
-from sinkbench.trial.workloads.network import Network
+from sinkbench.trial.workloads.around import Network
 
 Figures = Mapping[str, Any]
 """What a workload measures: fields of TrialRecord by name. Its `reasons` and `notes` are added to the trial's."""

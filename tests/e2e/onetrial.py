@@ -21,9 +21,8 @@ from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.trial import run_trial
 from sinkbench.trial.workload import Workload
-from sinkbench.trial.workloads.drain import Drain
+from sinkbench.trial.workloads.drain import Drain, LiveRescale
 from sinkbench.trial.workloads.fault import Fault
-from sinkbench.trial.workloads.rescale import LiveRescale
 from sinkbench.trial.workloads.sustain import records_offered
 from tests.support.silent import Silent
 

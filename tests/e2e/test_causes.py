@@ -15,7 +15,9 @@ import httpx
 import psycopg
 import pytest
 
+from sinkbench.analysis.pooler import POOL_WAITING
 from sinkbench.analysis.samples import rejected_writes
+from sinkbench.errors import ReasonCode
 from sinkbench.sinks.elasticsearch.nodes import REJECTED
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import NAMES, one_trial
@@ -142,24 +144,45 @@ def test_a_lock_that_another_session_holds_on_the_table_is_waited_for(stack: Loc
 
 
 SMALL_BATCHES = """
-pipelines: [{pipeline: postgres/jdbc, overrides: {consumer.override.max.poll.records: "20"}}]
+pipelines: [{{pipeline: {}, overrides: {{consumer.override.max.poll.records: "20"}}}}]
 trials: 1
 """
 
 
 @pytest.mark.long
-def test_a_sink_that_was_frozen_is_noted_with_its_length_and_nothing_is_lost(stack: LocalStack, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("service", "pipeline", "cause", "silent"),
+    [
+        # Kafka, Connect and PgBouncer were not silent: nobody asked them meanwhile.
+        ("postgres", "postgres/jdbc", "sink", ""),
+        ("pgbouncer", "postgres/jdbc-pgbouncer", "pgbouncer", "PgBouncer"),
+        ("kafka", "postgres/jdbc", "kafka", "Kafka"),
+    ],
+)
+def test_a_trial_in_which_a_service_was_frozen_has_no_rate_and_names_the_service(
+    stack: LocalStack, tmp_path: Path, service: str, pipeline: str, cause: str, silent: str
+) -> None:
     def freeze() -> None:
-        threading.Timer(5, stack.faults.thaw, ["postgres"]).start()
-        stack.faults.freeze("postgres")
+        threading.Timer(10, stack.faults.thaw, [service]).start()
+        stack.faults.freeze(service)
 
     observer = When(lambda sample: (sample.stored or 0) > 50_000, freeze)
-    record, _ = one_trial(stack, tmp_path, SMALL_BATCHES, 150_000, observer=observer)
-    assert record.reasons == []
-    (note,) = {note.partition(" for ")[0] for note in record.notes}
-    # Kafka and Connect were not silent: nobody asked them meanwhile.
-    assert note == "no new record was seen in the sink", record
-    assert record.stalled_seconds >= 4, record
+    record, samples = one_trial(stack, tmp_path, SMALL_BATCHES.format(pipeline), 150_000, observer=observer)
+    (reason,) = record.reasons
+    assert reason.code == ReasonCode.STALLED
+    assert reason.text.endswith(
+        f"{silent} answered no probe meanwhile" if silent else "no new record was seen in the sink"
+    )
+    stalled = next(note for note in record.notes if note.startswith("no new record was seen in the sink for "))
+    assert (silent in stalled) if silent else ("no probe" not in stalled), record
+    # Tasks go on for a while with what they have fetched.
+    assert record.stalled_seconds >= 5, record
+    assert any(stalled in each for each in [record.bottleneck.evidence, *record.bottleneck.also]), record
+    assert record.bottleneck.component == cause or record.bottleneck.cause != "a stall", record
+    if service == "pgbouncer":
+        gap = [each for each in samples if "pgbouncer" in each.silent]
+        assert {(each.pool_clients, each.signs.get(POOL_WAITING)) for each in gap} == {(None, None)}
+        assert (record.pool.most_waiting, record.pool.longest_wait_ms) == (None, None)
     assert (record.audit.stored, record.audit.lost) == (150_000, 0)
 
 

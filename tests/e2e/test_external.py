@@ -161,7 +161,7 @@ def test_a_race_through_tls_and_passwords_measures_what_can_be_seen_and_stores_n
         assert used.pop("controller") > 0
         assert used == {"kafka": None, "elasticsearch": None, "postgres": None, "connect": None}
         assert cell["total_peak_memory_bytes"] is None
-        assert cell["disk_bytes_per_record"]["median"] > 50
+        assert cell["disk_bytes_per_record"] is None or cell["disk_bytes_per_record"]["median"] > 50
         # Connect's own ids of the workers, since the stack file knows no others.
         assert sorted(cell["placement"].values()) == [1, 1, 1]
         assert set(cell["placement"]) == set(stack.endpoints.worker_ids)

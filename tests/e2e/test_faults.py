@@ -27,10 +27,8 @@ from sinkbench.sinks import Destination, Refused, open_sink, open_writer, sink_k
 from sinkbench.stack.assembly import checks
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.resources import Resources
-from sinkbench.trial.target import create_target
-from sinkbench.trial.workloads.disk import disk_to_fill
-from sinkbench.trial.workloads.network import proxied_network
+from sinkbench.trial.resources import Resources, create_target
+from sinkbench.trial.workloads.around import disk_to_fill, proxied_network
 from tests.e2e.onetrial import NAMES, one_trial
 from tests.e2e.races import SOON_MISSED, left_behind
 from tests.support.commands import Run

@@ -10,7 +10,7 @@ import pytest
 
 from sinkbench.analysis.limits import CLIENT
 from sinkbench.limits import clients, consume
-from sinkbench.limits.process import Consume
+from sinkbench.limits.clients import Consume
 from sinkbench.limits.sinklimit import SinkClient, sink_limit, sink_limit_again
 from sinkbench.limits.tune import Point
 from sinkbench.plan.plan import PlanLoad, load_plan
@@ -20,9 +20,8 @@ from sinkbench.sinks import Created, Destination, Sink, open_sink
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.sinks.postgres.sink import PostgresSink
 from sinkbench.stack.local import LocalStack
-from sinkbench.trial.cleaning import cleaning
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.names import PREFIX, Names
+from sinkbench.trial.names import PREFIX, Names, cleaning
 from sinkbench.trial.values import TopicLoad
 from tests.e2e.onetrial import index_with
 from tests.e2e.races import a_race, left_behind

@@ -25,7 +25,7 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Destination, Sink, open_writer
 from sinkbench.sinks.elasticsearch.index import propose_index
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
-from sinkbench.sinks.postgres.propose import propose_table
+from sinkbench.sinks.postgres.asking import propose_table
 from sinkbench.sinks.postgres.sink import PostgresSink
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import one_trial

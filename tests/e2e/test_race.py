@@ -71,7 +71,8 @@ def test_a_race_stores_every_record_exactly_once_in_all_four_pipelines(whole: Lo
         assert held["connect"] < cell["total_peak_memory_bytes"]["median"] <= sum(held.values())
         # A record of 512 bytes is at least as long on its way, and takes more than its key on a disk.
         assert cell["fetched_bytes_per_record"] > 512
-        assert cell["disk_bytes_per_record"]["median"] > 50
+        # None of fewer than 100,000 records.
+        assert cell["disk_bytes_per_record"] is None or cell["disk_bytes_per_record"]["median"] > 50
         # Every connection is the connector's, and closed with it.
         assert cell["connections"]["clients_peak"] > 0
         assert cell["connections"]["others"] == 0

@@ -241,11 +241,11 @@ def test_a_partitioned_table_keeps_its_partitions_and_is_counted_and_measured_wi
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (f"{PLAIN} CREATE FUNCTION public.far() RETURNS int RETURN 1;", "makes function public.far outside"),
+        (f"{PLAIN} CREATE FUNCTION public.far() RETURNS int RETURN 1;", r"makes function public.far\(\) outside"),
         (f"{PLAIN} CREATE SCHEMA far; CREATE TYPE far.x AS ENUM ();", "makes schema far, type far.x outside"),
         (f"{PLAIN} CREATE ROLE far;", "makes role far outside"),
         ("CREATE TABLE public.tides_far (n int);", "makes table public.tides_far outside"),
-        (f"DROP TABLE IF EXISTS tides; {PLAIN}", "removes table public.tides, .* which it has not made"),
+        (f"DROP TABLE IF EXISTS tides; {PLAIN}", "removes table public.tides, which it has not made"),
         (f"BEGIN; {PLAIN} COMMIT;", "leave BEGIN and COMMIT out"),
         (f"CREATE TABLE tides ({ID}, record jsonb)", 'needs a column "payload"'),
         (f"CREATE TABLE tides ({ID}, payload text)", '"payload" must be of jsonb or json'),
@@ -297,7 +297,6 @@ def test_a_connector_fills_a_partitioned_table_with_a_trigger_and_a_domain(stack
     assert record.audit is not None, record
     assert (record.audit.stored, record.audit.lost, record.audit.duplicates) == (20_000, 0, 0)
     assert (record.audit.compared, record.audit.checked, record.audit.altered) == (20_000, 20_000, 0)
-    assert (record.disk_bytes_per_record or 0) > 100
     assert left_behind(stack) == []
 
 

@@ -18,7 +18,9 @@ def test_what_was_not_measured_is_null_and_never_0() -> None:
 
 def test_a_trial_has_the_fields_of_its_cell() -> None:
     verdicts = "passed verdict faults notes at_least"
-    of_cells_alone = f"trials ratio search cost total_cpu_seconds_per_million efficiency_by_block {verdicts}".split()
+    of_cells_alone = (
+        f"trials ratio search cost total_cpu_seconds_per_million efficiency_by_block fastest_trial {verdicts}".split()
+    )
     assert CellSummary.model_fields.keys() - set(of_cells_alone) <= TrialRecord.model_fields.keys()
 
 

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from sinkbench.sinks.elasticsearch.index import SETTABLE, propose_index
-from sinkbench.sinks.elasticsearch.nodes import REJECTED, RULES
+from sinkbench.sinks.elasticsearch.nodes import CHECKUP, REJECTED, RULES
 from sinkbench.sinks.elasticsearch.service import SERVICE
-from sinkbench.sinks.elasticsearch.sink import open_elasticsearch
-from sinkbench.sinks.elasticsearch.state import CHECKUP
+from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.sinks.elasticsearch.writing import Bulk
-from sinkbench.sinks.kind import GUARDED, SinkKind
-
-__all__ = ["KIND"]
+from sinkbench.sinks.kind import SinkKind
 
 KIND = SinkKind(
     name="elasticsearch",
     services=(SERVICE,),
-    open=open_elasticsearch,
+    open=lambda at, checkout: ElasticsearchSink(at.sinks["elasticsearch"], checkout / "elasticsearch" / "index.json"),
     writers={"bulk": Bulk},
     rules=RULES,
     target_ending=".json",
     settable={"elasticsearch": SETTABLE},
     refuses=("read only",),
-    full_disk=GUARDED,
+    full_disk="guarded",
     rejected=REJECTED,
     clients=("elasticsearch",),
     propose=propose_index,

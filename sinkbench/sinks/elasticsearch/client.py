@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from contextlib import closing
-from itertools import islice
-from typing import Any, cast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-from elasticsearch.helpers import ScanError, scan
-from elasticsearch.serializer import JsonSerializer
-
-from elasticsearch import Elasticsearch
-from loadgen.checksum import parse
+from elasticsearch import ApiError, Elasticsearch
 from sinkbench.errors import StackError
 from sinkbench.services.http import USER_AGENT, tls
 from sinkbench.stack import Endpoint
 
+# Status codes of a cluster that does not show its nodes or shards, or not to this user.
 NOT_SHOWN = (400, 403, 404, 405, 410)
-"""Status codes of a cluster that does not show its nodes or shards, or not to this user."""
-
 TIMEOUT_SECONDS = 60.0
 NUMBERS = "indices.*.shards.*.seq_no.max_seq_no,indices.*.shards.*.routing.primary"
 # Buckets per page of a composite aggregation; 65,536 is the most.
 PAGE = 50_000
-# The most slices of a scroll, unless an index sets another limit.
-MOST_SLICES = 1_024
 
 
 def connect(endpoint: Endpoint, **more: Any) -> Elasticsearch:
@@ -41,6 +33,16 @@ def connect(endpoint: Endpoint, **more: Any) -> Elasticsearch:
         **options,
         **more,
     )
+
+
+@contextmanager
+def if_shown() -> Iterator[None]:
+    """Ends the block where the cluster does not show what is asked for."""
+    try:
+        yield
+    except ApiError as error:
+        if error.status_code not in NOT_SHOWN:
+            raise
 
 
 def highest_numbers(client: Elasticsearch, index: str) -> list[tuple[int, int]]:
@@ -80,29 +82,3 @@ def buckets_of(
         if "after_key" not in found or not found["buckets"]:
             return
         after = {"after": found["after_key"]}
-
-
-class _Exact(JsonSerializer):
-    """Parses numbers as a record's checksum needs them."""
-
-    def json_loads(self, data: bytes) -> Any:
-        return parse(data)
-
-
-def contents(endpoint: Endpoint, index: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
-    """The documents of about one in `one_in` records of `run`, in chunks of `at_once`, without those that lack
-    `_source`. Raises StackError if a shard could not be read.
-    """
-    query: dict[str, Any] = {"query": {"term": {"bench.run": run}}}
-    if one_in > 1:
-        # A hash of the number selects the slice.
-        query["slice"] = {"field": "bench.seq", "id": 0, "max": min(one_in, MOST_SLICES)}
-    with connect(endpoint, serializer=_Exact()) as client:
-        try:
-            # A reader that stops early must end the scroll before its client closes.
-            found = cast("Generator[dict[str, Any]]", scan(client, query=query, index=index, size=at_once))
-            with closing(found) as hits:
-                while chunk := list(islice(hits, at_once)):
-                    yield [hit["_source"] for hit in chunk if "_source" in hit]
-        except ScanError as error:
-            raise StackError(f"Elasticsearch could not read all shards of {index} for the audit: {error}") from None

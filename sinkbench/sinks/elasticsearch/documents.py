@@ -2,48 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 from elasticsearch.helpers import ScanError, scan
+from elasticsearch.serializer import JsonSerializer
 
 from elasticsearch import ApiError, Elasticsearch, TransportError
+from loadgen.checksum import parse
 from sinkbench.analysis.query import Answer, Condition, Query, members
 from sinkbench.errors import StackError
 from sinkbench.services.failures import maps_exceptions
-from sinkbench.sinks.elasticsearch.client import NOT_SHOWN, buckets_of, contents, value_at
+from sinkbench.sinks.elasticsearch.client import connect, if_shown, value_at
+from sinkbench.sinks.elasticsearch.times import SeqNoWatch
 from sinkbench.sinks.kind import ASK_SECONDS
-from sinkbench.sinks.values import SinkBloat
+from sinkbench.sinks.values import ArrivalWatch, SinkBloat
 from sinkbench.stack import Endpoint
 
 STORED = "_shards.failed,indices.*.shards.*.routing.primary,indices.*.shards.*.segments.*.size_in_bytes"
 # The most that a search returns at once, unless an index sets another limit.
 DOCUMENTS_AT_ONCE = 10_000
+# The most slices of a scroll, unless an index sets another limit.
+MOST_SLICES = 1_024
 # Groups of a query that are returned at once.
 GROUPS_AT_ONCE = 1_000
-
-
-def sequences(client: Elasticsearch, index: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
-    """`bench.seq` of every document of `run`, in chunks. Raises StackError if a shard fails."""
-    for buckets in buckets_of(client, index, run, ("bench.seq",), f"all shards of {index} for the audit"):
-        keys = np.array([bucket["key"]["bench.seq"] for bucket in buckets], dtype=np.int64)
-        yield np.repeat(keys, [bucket["doc_count"] for bucket in buckets])
+FIGURES = ("min", "max", "avg")
 
 
 def disk_bytes(client: Elasticsearch, index: str) -> int | None:
     """Bytes of an index's primary shards; None if the cluster does not show them."""
-    try:
+    with if_shown():
         # Before a flush, the newest documents are in memory and in the translog.
         client.indices.flush(index=index, wait_if_ongoing=True)
         # The size in `_stats` is up to ten seconds old, and 0 for a younger index.
         return stored_bytes(client.indices.segments(index=index, filter_path=STORED).body)
-    except ApiError as error:
-        if error.status_code not in NOT_SHOWN:
-            raise
-        return None
+    return None
 
 
 def stored_bytes(answer: Any) -> int | None:
@@ -76,18 +73,20 @@ class Stored:
         return {int(hit["fields"]["bench.seq"][0]): hit["_source"] for hit in found if "_source" in hit}
 
     def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
-        yield from contents(self._endpoint, target, run, one_in, at_once)
+        query: dict[str, Any] = {"query": {"term": {"bench.run": run}}}
+        if one_in > 1:
+            # A hash of the number selects the slice.
+            query["slice"] = {"field": "bench.seq", "id": 0, "max": min(one_in, MOST_SLICES)}
+        with connect(self._endpoint, serializer=_Exact()) as client:
+            for hits in _scanned(client, target, query, at_once):
+                yield [hit["_source"] for hit in hits if "_source" in hit]
 
     def versions(self, target: str, run: str) -> Iterator[tuple[list[str], npt.NDArray[np.int64]]]:
         # Aggregations by documents' ids are disabled by default.
         query = {"query": {"term": {"bench.run": run}}, "docvalue_fields": ["bench.seq"], "_source": False}
-        try:
-            hits = scan(self._client, query=query, index=target, size=DOCUMENTS_AT_ONCE)
-            while chunk := list(islice(hits, DOCUMENTS_AT_ONCE)):
-                seqs = [hit["fields"]["bench.seq"][0] for hit in chunk]
-                yield [str(hit["_id"]) for hit in chunk], np.array(seqs, dtype=np.int64)
-        except ScanError as error:
-            raise StackError(f"Elasticsearch could not read all shards of {target} for the audit: {error}") from None
+        for hits in _scanned(self._client, target, query, DOCUMENTS_AT_ONCE):
+            seqs = [hit["fields"]["bench.seq"][0] for hit in hits]
+            yield [str(hit["_id"]) for hit in hits], np.array(seqs, dtype=np.int64)
 
     def bloat(self, target: str) -> SinkBloat:
         # First, since it flushes: documents in memory are in no segment yet, where deletions are counted.
@@ -109,12 +108,42 @@ class Stored:
         body = body_of(query)
         while True:
             groups = _search(client, target, body)["aggregations"]["groups"]
-            rows += [_row(each) for each in groups["buckets"]]
+            for each in groups["buckets"]:
+                figures = (each[name]["value"] for name in FIGURES)
+                rows.append((str(each["key"]["key"]), str(each["key"]["hour"]), int(each["doc_count"]), *figures))
             if "after_key" not in groups:
                 break
             body["aggs"]["groups"]["composite"]["after"] = groups["after_key"]
         total = sum(int(row[2] or 0) for row in rows)
         return Answer(total, sorted(rows, key=lambda row: (row[0], row[1])), by_index=True)
+
+    def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
+        settings: Any = self._client.indices.get_settings(index=target, flat_settings=True)
+        shards = int(settings[target]["settings"]["index.number_of_shards"])
+        return closing(SeqNoWatch(connect(self._endpoint), target, shards, interval_seconds))
+
+    def rate(self, target: str, records: int) -> float | None:
+        # Elasticsearch keeps no times itself.
+        return None
+
+
+class _Exact(JsonSerializer):
+    """Parses numbers as a record's checksum needs them."""
+
+    def json_loads(self, data: bytes) -> Any:
+        return parse(data)
+
+
+def _scanned(client: Elasticsearch, index: str, query: dict[str, Any], at_once: int) -> Iterator[list[Any]]:
+    """All hits, in chunks. Raises StackError if a shard could not be read."""
+    try:
+        # A reader that stops early must end the scroll before its client closes.
+        found = cast("Generator[dict[str, Any]]", scan(client, query=query, index=index, size=at_once))
+        with closing(found) as hits:
+            while chunk := list(islice(hits, at_once)):
+                yield chunk
+    except ScanError as error:
+        raise StackError(f"Elasticsearch could not read all shards of {index} for the audit: {error}") from None
 
 
 def body_of(query: Query) -> dict[str, Any]:
@@ -128,11 +157,9 @@ def body_of(query: Query) -> dict[str, Any]:
         key, measure = {"field": _field(query.groups.by)}, {"field": _field(query.groups.measure)}
         hour = {"field": _field(query.groups.hour), "calendar_interval": "hour", "format": "yyyy-MM-dd HH"}
         sources = [{"key": {"terms": key}}, {"hour": {"date_histogram": hour}}]
-        figures = {name: {name: measure} for name in ("min", "max", "avg")}
-        return {
-            **body,
-            "aggs": {"groups": {"composite": {"size": GROUPS_AT_ONCE, "sources": sources}, "aggs": figures}},
-        }
+        figures = {name: {name: measure} for name in FIGURES}
+        groups = {"composite": {"size": GROUPS_AT_ONCE, "sources": sources}, "aggs": figures}
+        return {**body, "aggs": {"groups": groups}}
     return body
 
 
@@ -141,11 +168,6 @@ def _search(client: Elasticsearch, index: str, body: dict[str, Any]) -> Any:
     if answer["_shards"]["failed"] or answer["timed_out"]:
         raise StackError(f"not all shards of {index} answered a query")
     return answer
-
-
-def _row(bucket: Any) -> tuple[str | float | None, ...]:
-    figures = (bucket[name]["value"] for name in ("min", "max", "avg"))
-    return (str(bucket["key"]["key"]), str(bucket["key"]["hour"]), int(bucket["doc_count"]), *figures)
 
 
 def _condition(asked: Condition) -> dict[str, Any]:

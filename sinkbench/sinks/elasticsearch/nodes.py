@@ -1,4 +1,4 @@
-"""What Elasticsearch's nodes count, the bottlenecks that show in it, and where the copies of shards are."""
+"""What Elasticsearch's nodes count, the bottlenecks that it shows, copies of shards, and the state before a race."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
 from elasticsearch import ApiError, Elasticsearch, TransportError
@@ -16,10 +16,12 @@ from sinkbench.analysis.samples import OTHER_CONNECTIONS
 from sinkbench.analysis.words import percent
 from sinkbench.bottleneck.evidence import Evidence
 from sinkbench.bottleneck.rules import Finding, Rule, may_be_sink
-from sinkbench.services.failures import maps_exceptions
+from sinkbench.services.failures import in_one_line, map_exceptions, maps_exceptions
 from sinkbench.services.http import USER_AGENT
-from sinkbench.sinks.elasticsearch.client import NOT_SHOWN, highest_numbers, value_at
-from sinkbench.sinks.values import SinkOthers, SinkReading
+from sinkbench.sinks.elasticsearch.client import connect, highest_numbers, if_shown, value_at
+from sinkbench.sinks.elasticsearch.index import target_of, unsafe_of
+from sinkbench.sinks.values import Checkup, DataNode, SearchCluster, SinkOthers, SinkReading, SinkState
+from sinkbench.stack import Endpoints
 
 # Routes that store records: one document, or many.
 WRITE_ROUTES = ("_doc", "_create", "_bulk")
@@ -29,43 +31,44 @@ HEAP_BYTES = f"elasticsearch{HEAP}"
 # Signs of the nodes' load for the rules: the factor to the sign's unit, and paths in `_nodes/stats`, which are summed.
 # They are read once a second, since they cost the nodes more than reading progress.
 SIGNS_SECONDS = 1.0
+PRESSURE = "indexing_pressure.memory"
 SIGNS: dict[str, tuple[float, tuple[str, ...]]] = {
     "es_write_queue": (1.0, ("thread_pool.write.queue",)),
-    "es_write_active": (1.0, ("thread_pool.write.active",)),
     # Rejected for lack of space in the queue, or of memory for unfinished writes.
     REJECTED: (
         1.0,
         (
             "thread_pool.write.rejected",
-            "indexing_pressure.memory.total.coordinating_rejections",
-            "indexing_pressure.memory.total.primary_rejections",
+            *(f"{PRESSURE}.total.{each}_rejections" for each in ("coordinating", "primary")),
         ),
     ),
     "es_indexing_throttled_seconds_total": (1e-3, ("indices.indexing.throttle_time_in_millis",)),
-    "es_merges": (1.0, ("indices.merges.current",)),
-    "es_merge_seconds_total": (1e-3, ("indices.merges.total_time_in_millis",)),
-    "es_merge_throttled_seconds_total": (1e-3, ("indices.merges.total_throttled_time_in_millis",)),
     "es_refresh_seconds_total": (1e-3, ("indices.refresh.total_time_in_millis",)),
-    "es_pressure_bytes": (1.0, ("indexing_pressure.memory.current.all_in_bytes",)),
-    "es_pressure_limit_bytes": (1.0, ("indexing_pressure.memory.limit_in_bytes",)),
+    "es_pressure_bytes": (1.0, (f"{PRESSURE}.current.all_in_bytes",)),
+    "es_pressure_limit_bytes": (1.0, (f"{PRESSURE}.limit_in_bytes",)),
     HEAP_BYTES: (1.0, ("jvm.mem.heap_used_in_bytes",)),
 }
 REFRESHING = 0.3
 THROTTLED = 0.1
 PRESSED = 0.8
 COLUMNS = "shard,prirep,state,node,unassigned.reason"
+NODES = "nodes.*.name,nodes.*.roles"
 ALLOCATED = re.compile(r"index\.routing\.allocation\.(require|include|exclude)\.")
 # Roles of nodes that may store an index without a tier of its own.
 ROLES = {"data", "data_content"}
+TIMEOUT_SECONDS = 10.0
+DISK = "cluster.routing.allocation.disk."
+STAGES = {"low": "watermark.low", "high": "watermark.high", "flood": "watermark.flood_stage"}
+STATS = "nodes.*.name,nodes.*.fs.total"
 
 
 @maps_exceptions(ApiError, TransportError)
 class Nodes:
-    """The nodes of one cluster, as `OtherClients` and for `Sink.read`."""
+    """The nodes of one cluster, as `OtherClients`, as `Replication`, and for `Sink.read`."""
 
     def __init__(self, client: Elasticsearch, diverted: Callable[[str], str | None]) -> None:
         self._client = client
-        self._diverted = diverted
+        self.diverted = diverted
         self._are_shown = True
         self._signs_at = self._clients_at = -math.inf
         self._seen: set[tuple[str, int]] | None = None
@@ -76,11 +79,10 @@ class Nodes:
         stored = sum(highest + 1 for _, highest in highest_numbers(self._client, target))
         if time.monotonic() - self._clients_at >= SIGNS_SECONDS:
             self._clients_at, self._seen = time.monotonic(), self._clients()
-        clients = self._seen
-        if clients is None:
+        if self._seen is None:
             return SinkReading(stored=stored, backends=None)
-        others = {OTHER_CONNECTIONS: float(len(clients & self._others))}
-        return SinkReading(stored=stored, backends=len(clients), signs={**others, **self._signs()})
+        others = {OTHER_CONNECTIONS: float(len(self._seen & self._others))}
+        return SinkReading(stored=stored, backends=len(self._seen), signs={**others, **self._signs()})
 
     def exclude_existing(self) -> None:
         self._others = self._clients() or set()
@@ -99,9 +101,6 @@ class Nodes:
         self._clients_at = -math.inf
         return SinkOthers(None if clients is None else len(clients), written)
 
-    def diverted(self, target: str) -> str | None:
-        return self._diverted(target)
-
     def writes(self) -> int | None:
         """Requests that stored records; None if the nodes do not show it."""
         nodes = self._stats("nodes.*.http.routes.*.requests.count")
@@ -109,10 +108,23 @@ class Nodes:
             return None
         return sum(
             int(route["requests"]["count"])
-            for node in nodes.get("nodes", {}).values()
+            for node in nodes.values()
             for path, route in node["http"].get("routes", {}).items()
             if any(part in WRITE_ROUTES for part in path.split("/"))
         )
+
+    def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
+        rows: Any = None
+        nodes = None
+        with if_shown():
+            rows = self._client.cat.shards(index=target, h=COLUMNS, format="json")
+            found: Any = self._client.nodes.info(node_id="data:true", metric="os", filter_path=NODES)
+            told: Any = self._client.indices.get_settings(index=target, name="index.routing.*", flat_settings=True)
+            nodes = nodes_of(found, told.get(target, {}).get("settings", {}))
+        if rows is None:
+            why = "this user may not see them (it needs the right to monitor the index)"
+            return ReplicationState(unchecked=(f"whether the shards of the index are all there and spread: {why}",))
+        return index_replication(copies_of(rows), nodes)
 
     def _clients(self) -> set[tuple[str, int]] | None:
         """Open connections except sinkbench's own, by node and number; None if the nodes do not show them."""
@@ -121,7 +133,7 @@ class Nodes:
             return None
         return {
             (str(name), int(client["id"]))
-            for name, node in nodes.get("nodes", {}).items()
+            for name, node in nodes.items()
             for client in node["http"].get("clients", [])
             if client.get("agent") != USER_AGENT and "closed_time_millis" not in client
         }
@@ -132,9 +144,9 @@ class Nodes:
             return {}
         self._signs_at = time.monotonic()
         wanted = ",".join(f"nodes.*.{path}" for _, paths in SIGNS.values() for path in paths)
-        stats = self._stats(wanted, "indices,thread_pool,indexing_pressure,jvm") or {}
+        nodes = self._stats(wanted, "indices,thread_pool,indexing_pressure,jvm") or {}
         found: dict[str, float] = {}
-        for node in stats.get("nodes", {}).values():
+        for node in nodes.values():
             for name, (factor, paths) in SIGNS.items():
                 for path in paths:
                     if (value := value_at(node, path)) is not None:
@@ -142,15 +154,11 @@ class Nodes:
         return found
 
     def _stats(self, wanted: str, metric: str = "http") -> Any:
-        if not self._are_shown:
-            return None
-        try:
-            return self._client.nodes.stats(metric=metric, filter_path=wanted)
-        except ApiError as error:
-            if error.status_code not in NOT_SHOWN:
-                raise
-            self._are_shown = False
-            return None
+        if self._are_shown:
+            with if_shown():
+                return self._client.nodes.stats(metric=metric, filter_path=wanted).body.get("nodes", {})
+        self._are_shown = False
+        return None
 
 
 def write_queue(seen: Evidence) -> Finding | None:
@@ -169,52 +177,19 @@ def write_queue(seen: Evidence) -> Finding | None:
 
 def merges_throttle(seen: Evidence) -> Finding | None:
     """Elasticsearch throttles indexing 10 % of the time, since merges of segments do not keep up."""
-    share = seen.rises.get("es_indexing_throttled_seconds")
-    if share is None or share < THROTTLED:
+    if (share := seen.rises.get("es_indexing_throttled_seconds", 0.0)) < THROTTLED:
         return None
     return Finding("elasticsearch", "merges", f"indexing held back for merges {percent(share)} of the time", share)
 
 
 def refreshes(seen: Evidence) -> Finding | None:
     """A shard refreshes 30 % of the time or more: `refresh_interval` is too short."""
-    share = seen.rises.get("es_refresh_seconds")
-    if share is None or share < REFRESHING or not may_be_sink(seen):
+    if (share := seen.rises.get("es_refresh_seconds", 0.0)) < REFRESHING or not may_be_sink(seen):
         return None
     return Finding("elasticsearch", "refreshes", f"refreshing {percent(share)} of the time", min(share, 1.0))
 
 
 RULES: tuple[Rule, ...] = (write_queue, merges_throttle, refreshes)
-
-
-@maps_exceptions(ApiError, TransportError)
-class Replication:
-    """Checks an index's shards, by three requests."""
-
-    def __init__(self, client: Elasticsearch) -> None:
-        self._client = client
-
-    def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
-        try:
-            rows: Any = self._client.cat.shards(index=target, h=COLUMNS, format="json")
-            copies = copies_of(rows)
-        except ApiError as error:
-            if error.status_code not in NOT_SHOWN:
-                raise
-            why = "this user may not see them (it needs the right to monitor the index)"
-            return ReplicationState(unchecked=(f"whether the shards of the index are all there and spread: {why}",))
-        return index_replication(copies, _nodes(self._client, target))
-
-
-def _nodes(client: Elasticsearch, index: str) -> set[str] | None:
-    """The nodes that may store a shard of the index; None if unknown, or if its own settings exclude some."""
-    try:
-        found: Any = client.nodes.info(node_id="data:true", metric="os", filter_path="nodes.*.name,nodes.*.roles")
-        settings: Any = client.indices.get_settings(index=index, name="index.routing.*", flat_settings=True)
-    except ApiError as error:
-        if error.status_code not in NOT_SHOWN:
-            raise
-        return None
-    return nodes_of(found, settings.get(index, {}).get("settings", {}))
 
 
 def copies_of(rows: Iterable[Mapping[str, Any]]) -> list[ShardCopy]:
@@ -240,3 +215,46 @@ def nodes_of(answer: Mapping[str, Any], settings: Mapping[str, Any]) -> set[str]
         return None
     nodes = answer.get("nodes", {}).values()
     return {str(node["name"]) for node in nodes if "roles" not in node or ROLES & set(node["roles"])} or None
+
+
+def look(endpoints: Endpoints) -> SinkState:
+    """The cluster, and the index behind the alias. Raises ServiceError if it does not answer."""
+    endpoint = endpoints.sinks["elasticsearch"]
+    unseen: dict[str, str] = {}
+    cluster, target = None, tuple[str, ...]()
+    with map_exceptions(ApiError, TransportError), closing(connect(endpoint)) as opened:
+        client = opened.options(request_timeout=TIMEOUT_SECONDS)
+        try:
+            cluster = _cluster(client)
+        except ApiError as error:
+            # A user who may not see the nodes may still see the index.
+            unseen["cluster"] = in_one_line(error)
+        try:
+            found: Any = client.indices.get_settings(
+                index=endpoint.options["index"], flat_settings=True, ignore_unavailable=True, allow_no_indices=True
+            )
+            target = tuple(line for index in found.values() for line in unsafe_of(index["settings"]))
+        except ApiError as error:
+            unseen["target"] = in_one_line(error)
+    return SinkState(cluster=cluster, target=target, unseen=unseen)
+
+
+def _cluster(client: Elasticsearch) -> SearchCluster:
+    stats: Any = client.nodes.stats(node_id="data:true", metric="fs", filter_path=STATS)
+    settings: Any = client.cluster.get_settings(include_defaults=True, flat_settings=True)
+    nodes = []
+    for each in stats.get("nodes", {}).values():
+        disk = each.get("fs", {}).get("total", {})
+        nodes.append(DataNode(str(each.get("name", "")), disk.get("total_in_bytes"), disk.get("available_in_bytes")))
+    return SearchCluster(tuple(nodes), watermarks_of(settings))
+
+
+def watermarks_of(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Disk watermarks in an answer of `_cluster/settings` with flat settings and defaults."""
+    told = {**settings.get("defaults", {}), **settings.get("persistent", {}), **settings.get("transient", {})}
+    if str(told.get(f"{DISK}threshold_enabled", "true")).lower() == "false":
+        return {}
+    return {stage: str(told[DISK + name]) for stage, name in STAGES.items() if DISK + name in told}
+
+
+CHECKUP = Checkup(look, target_of, "elasticsearch/index.json")

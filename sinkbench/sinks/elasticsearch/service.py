@@ -19,8 +19,8 @@ from sinkbench.stack.spec import Place
 from sinkbench.topology import SHIPPED
 from sinkbench.yamlfile import mistake
 
+# The alias that connector files write to on sinkbench's own stacks.
 INDEX = "tides"
-"""The alias that connector files write to on sinkbench's own stacks."""
 TIMEOUT_SECONDS = 10.0
 # All answers since Elasticsearch 7.14 have it, and the client accepts no others.
 PRODUCT_HEADER = "x-elastic-product"
@@ -73,15 +73,10 @@ def about(endpoint: Endpoint) -> About:
         answer = http.get(f"{endpoint.address}/_nodes/_local", params=ABOUT)
     if answer.status_code != httpx.codes.OK:
         return About()
-    try:
-        node = next(iter(answer.json()["nodes"].values()))
-    except (ValueError, LookupError, TypeError):
-        node = {}
-    found = about_of(node)
-    if PRODUCT_HEADER in answer.headers:
-        return found
-    other = "it is OpenSearch, another product, or an Elasticsearch before 7.14"
-    return replace(found, other=f"its answers bear no {PRODUCT_HEADER}: {other}")
+    if PRODUCT_HEADER not in answer.headers:
+        other = "it is OpenSearch, another product, or an Elasticsearch before 7.14"
+        return About(other=f"its answers bear no {PRODUCT_HEADER}: {other}")
+    return about_of(next(iter(answer.json().get("nodes", {}).values()), {}))
 
 
 def about_of(node: Mapping[str, Any]) -> About:
@@ -95,13 +90,10 @@ def _endpoint(place: Place) -> Endpoint:
     options = {"index": INDEX}
     # In the small topology elasticsearch/index.json, which you may have changed, says it.
     if place.layout.name != SHIPPED[0]:
-        layout = place.layout.elasticsearch
-        options |= {"shards": str(layout.shards), "replicas": str(layout.replicas)}
+        options |= {name: str(getattr(place.layout.elasticsearch, name)) for name in ("shards", "replicas")}
     together = {**options, "nodes": str(len({node.name for node in nodes} - place.gone))}
-    found = {
-        node.name: Endpoint(place.url(place.address(node, "elasticsearch_port")), access=access, options=together)
-        for node in nodes
-    }
+    at = {node.name: place.url(place.address(node, "elasticsearch_port")) for node in nodes}
+    found = {name: Endpoint(address, access=access, options=together) for name, address in at.items()}
     return replace(found[nodes[0].name], options=options, nodes=found if len(found) > 1 else {})
 
 

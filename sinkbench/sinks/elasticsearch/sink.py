@@ -14,15 +14,14 @@ from elasticsearch import ApiError, BadRequestError, NotFoundError, TransportErr
 from loadgen.reading import parse_json, read_text
 from sinkbench.errors import ReasonCode, StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
-from sinkbench.sinks.elasticsearch.client import NOT_SHOWN, connect
-from sinkbench.sinks.elasticsearch.documents import Stored, disk_bytes, sequences
-from sinkbench.sinks.elasticsearch.index import TRANSLOG, IndexSettings, compare, flat_settings, settings_of, spread
-from sinkbench.sinks.elasticsearch.nodes import Nodes, Replication
-from sinkbench.sinks.elasticsearch.times import Times
+from sinkbench.sinks.elasticsearch.client import buckets_of, connect, if_shown
+from sinkbench.sinks.elasticsearch.documents import Stored, disk_bytes
+from sinkbench.sinks.elasticsearch.index import TRANSLOG, compare, settings_of, spread
+from sinkbench.sinks.elasticsearch.nodes import Nodes
 from sinkbench.sinks.elasticsearch.writing import Writes
 from sinkbench.sinks.kind import Capabilities
 from sinkbench.sinks.values import Created, SinkReading, SinkSettings
-from sinkbench.stack import Endpoint, Endpoints
+from sinkbench.stack import Endpoint
 
 # In the mappings of an index that sinkbench created; an index without it is left alone.
 MARK = {"made_by": "sinkbench"}
@@ -43,31 +42,27 @@ class ElasticsearchSink:
         self._alias = endpoint.options["index"]
         self._index_file = index_file
         self._client = client = connect(endpoint)
-        self._settings = IndexSettings()
         self._nodes = Nodes(client, self._diverted)
-        self._replication = Replication(client)
-        stored, writes = Stored(client, endpoint), Writes(client)
+        stored, self._writes = Stored(client, endpoint), Writes(client)
         self.capabilities = Capabilities(
-            service_settings=self._settings,
-            times=Times(client, endpoint),
+            service_settings=self._writes,
+            times=stored,
             others=self._nodes,
-            replication=self._replication,
+            replication=self._nodes,
             documents=stored,
             queries=stored,
             changes=stored,
-            filling=writes,
-            refusing=writes,
-            disk_to_fill=writes,
+            filling=self._writes,
+            refusing=self._writes,
+            disk_to_fill=self._writes,
         )
 
     def create(self, target: str, file: Path | None = None) -> Created:
         options = self._endpoint.options if file is None else {}
         file = file or self._index_file
         try:
-            asked = spread(parse_json(read_text(file, TargetError)), options)
             # The plan's settings for this cell take precedence.
-            if self._settings.given:
-                asked = {**asked, "settings": {**flat_settings(asked.get("settings", {})), **self._settings.given}}
+            asked = spread(parse_json(read_text(file, TargetError)), options, self._writes.given)
             mappings = asked.get("mappings", {})
             meta = {**mappings.get("_meta", {}), **MARK}
             body = {**asked, "mappings": {**mappings, "_meta": meta}}
@@ -77,7 +72,10 @@ class ElasticsearchSink:
         try:
             before = self._behind_alias()
             self._create_spread(target, body)
-            lacking, added = self._became(asked, target)
+            lacking, added = list[str](), list[str]()
+            with if_shown():
+                found: Any = self._client.indices.get(index=target, flat_settings=True, include_defaults=True)
+                lacking, added = compare(asked, found[target])
             if lacking:
                 self._client.indices.delete(index=target)
                 raise TargetError(f"{cannot}: {'; '.join(lacking)}")
@@ -96,20 +94,10 @@ class ElasticsearchSink:
         """Creates the index, again while primary shards are uneven, as may be just after another index was deleted."""
         for left in reversed(range(MOST_PLACEMENTS)):
             self._client.indices.create(index=target, body=body, wait_for_active_shards="all")
-            broken = self._replication.check(target, {}).broken if left else []
+            broken = self._nodes.check(target, {}).broken if left else []
             if [each.code for each in broken] != [ReasonCode.SHARDS_UNEVEN]:
                 return
             self._client.indices.delete(index=target)
-
-    def _became(self, asked: dict[str, Any], target: str) -> tuple[list[str], list[str]]:
-        """How the index differs from what was asked for, as far as the cluster shows it."""
-        try:
-            found: Any = self._client.indices.get(index=target, flat_settings=True, include_defaults=True)
-            return compare(asked, found[target])
-        except ApiError as error:
-            if error.status_code not in NOT_SHOWN:
-                raise
-            return [], []
 
     def _mappings(self, pattern: str) -> dict[str, dict[str, Any]]:
         """The mappings of each index that a name, an alias or a pattern stands for, by index."""
@@ -124,10 +112,9 @@ class ElasticsearchSink:
         behind = self._mappings(self._alias)
         for index, mappings in behind.items():
             if index == self._alias or not _is_marked(mappings):
-                what = "is an index" if index == self._alias else f"is an alias of {index}, an index"
                 raise StackError(
-                    f"Elasticsearch: {self._alias} {what} that sinkbench has not made, and leaves alone; "
-                    "set elasticsearch.index in the stack file to another name"
+                    f"Elasticsearch: {self._alias} is an index, or the alias of one, that sinkbench has not made: "
+                    f"{index}; set elasticsearch.index in the stack file to another name"
                 )
         return list(behind)
 
@@ -175,8 +162,10 @@ class ElasticsearchSink:
         return int(self._client.count(index=target)["count"])
 
     def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
-        # A generator, so that errors of the client are mapped while it runs.
-        yield from sequences(self._client, target, run)
+        what = f"all shards of {target} for the audit"
+        for buckets in buckets_of(self._client, target, run, ("bench.seq",), what):
+            keys = np.array([bucket["key"]["bench.seq"] for bucket in buckets], dtype=np.int64)
+            yield np.repeat(keys, [bucket["doc_count"] for bucket in buckets])
 
     def settings(self, target: str, config: Mapping[str, str]) -> SinkSettings:
         answer: Any = {}
@@ -195,10 +184,6 @@ class ElasticsearchSink:
 
     def close(self) -> None:
         self._client.close()
-
-
-def open_elasticsearch(endpoints: Endpoints, checkout: Path) -> ElasticsearchSink:
-    return ElasticsearchSink(endpoints.sinks["elasticsearch"], checkout / "elasticsearch" / "index.json")
 
 
 def _is_marked(mappings: dict[str, Any]) -> bool:

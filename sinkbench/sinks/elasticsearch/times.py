@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from elasticsearch import ApiError, Elasticsearch, TransportError
 from sinkbench.services.failures import maps_exceptions
-from sinkbench.sinks.elasticsearch.client import buckets_of, connect, highest_numbers
-from sinkbench.sinks.values import Arrivals, ArrivalWatch, Numbers
-from sinkbench.stack import Endpoint
+from sinkbench.sinks.elasticsearch.client import buckets_of, highest_numbers
+from sinkbench.sinks.values import Arrivals, Numbers
 
 END_SECONDS = 10.0
+FIELDS = ("_seq_no", "bench.due_us", "bench.seq")
 # An index is refreshed once a second by default; records that are found later than this are not waited for.
 REFRESH_SECONDS = 3.0
 
@@ -91,7 +91,8 @@ class SeqNoWatch:
         deadline = time.monotonic() + REFRESH_SECONDS
         while True:
             self._look_at_both()
-            if self._is_found() or time.monotonic() >= deadline:
+            stored, found = self._highest
+            if (stored and found and found[-1] == stored[-1]) or time.monotonic() >= deadline:
                 return
             time.sleep(self._interval_seconds)
 
@@ -104,10 +105,6 @@ class SeqNoWatch:
             self._look_at_both()
             due = max(due + self._interval_seconds, time.monotonic())
             self._leaving.wait(due - time.monotonic())
-
-    def _is_found(self) -> bool:
-        stored, found = self._highest
-        return bool(stored and found) and found[-1] == stored[-1]
 
     def _look_at_both(self) -> None:
         """Takes a reading of each kind; a failed one leaves a gap, in which times are less precise."""
@@ -138,7 +135,10 @@ class SeqNoWatch:
         """See `ArrivalWatch`. Raises StackError if a shard cannot be read."""
         shards = []
         for shard in range(self._shards):
-            numbers, due = self._documents(shard, run, one_in)
+            what = f"shard {shard} of {self._index} for the latency"
+            pages = buckets_of(self._client, self._index, run, FIELDS, what, preference=f"_shards:{shard}")
+            keys = [bucket["key"] for page in pages for bucket in page if bucket["key"]["bench.seq"] % one_in == 0]
+            numbers, due = (np.array([key[field] for key in keys], dtype=np.float64) for field in FIELDS[:2])
             shards.append((due, *self._seen(0, shard).at(numbers), *self._seen(1, shard).at(numbers, at_once=True)))
         due, stored, widths, found, found_widths = (np.concatenate(column) for column in zip(*shards, strict=True))
         resolution_us = SeqNoTimes.resolution_us
@@ -146,27 +146,3 @@ class SeqNoWatch:
 
     def _seen(self, which: int, shard: int) -> SeqNoTimes:
         return SeqNoTimes(self._times_us[which], [reading[shard] for reading in self._highest[which]])
-
-    def _documents(self, shard: int, run: str, one_in: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        fields = ("_seq_no", "bench.due_us", "bench.seq")
-        what = f"shard {shard} of {self._index} for the latency"
-        pages = buckets_of(self._client, self._index, run, fields, what, preference=f"_shards:{shard}")
-        keys = [bucket["key"] for page in pages for bucket in page if bucket["key"]["bench.seq"] % one_in == 0]
-        numbers, due = (np.array([key[field] for key in keys], dtype=np.float64) for field in fields[:2])
-        return numbers, due
-
-
-@maps_exceptions(ApiError, TransportError)
-class Times:
-    def __init__(self, client: Elasticsearch, endpoint: Endpoint) -> None:
-        self._client = client
-        self._endpoint = endpoint
-
-    def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
-        settings: Any = self._client.indices.get_settings(index=target, flat_settings=True)
-        shards = int(settings[target]["settings"]["index.number_of_shards"])
-        return closing(SeqNoWatch(connect(self._endpoint), target, shards, interval_seconds))
-
-    def rate(self, target: str, records: int) -> float | None:
-        # Elasticsearch keeps no times itself.
-        return None

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import cycle
 from typing import Any
 
 from elasticsearch import ApiError, Elasticsearch, TransportError
+from sinkbench.analysis.settable import Given
 from sinkbench.errors import StackError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.elasticsearch.client import connect
+from sinkbench.sinks.kind import SmallDiskMaker
 from sinkbench.sinks.values import Destination, Refused
-from sinkbench.stack.smalldisk import SmallDisk
 
 ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 DOCUMENTS_AT_ONCE = 2_000
@@ -51,10 +52,23 @@ class Bulk:
 
 @maps_exceptions(ApiError, TransportError)
 class Writes:
-    """Inserts documents before a trial, by the same bulk requests again and again; and refuses writes in a trial."""
+    """Inserts documents before a trial, by the same bulk requests again and again; refuses writes in a trial; and has
+    what a plan sets for the next index, which is removed with it.
+    """
 
     def __init__(self, client: Elasticsearch) -> None:
         self._client = client
+        self.given: Mapping[str, str] = {}
+
+    def refusal(self, given: Given) -> str | None:
+        return None
+
+    def apply(self, given: Given) -> None:
+        self.given = given.get("elasticsearch", {})
+
+    def revert(self) -> list[str]:
+        self.given = {}
+        return []
 
     def fill(self, target: str, rows: int, documents: Sequence[bytes]) -> Iterator[int]:
         """Raises StackError if a document is rejected."""
@@ -86,9 +100,7 @@ class Writes:
     def accept(self, target: str) -> None:
         self._client.indices.put_settings(index=target, settings={WRITE_BLOCK: None})
 
-    def disk(
-        self, target: str, small_disk: Callable[[], AbstractContextManager[SmallDisk]]
-    ) -> AbstractContextManager[_Guard]:
+    def disk(self, target: str, small_disk: SmallDiskMaker) -> AbstractContextManager[_Guard]:
         return nullcontext(_Guard(self._client, target))
 
 

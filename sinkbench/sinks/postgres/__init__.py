@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from sinkbench.sinks.kind import SMALL_DISK, SinkKind
-from sinkbench.sinks.postgres.clients import RULES
-from sinkbench.sinks.postgres.faults import REASONS
-from sinkbench.sinks.postgres.propose import propose_table
+from sinkbench.sinks.postgres.asking import propose_table
+from sinkbench.sinks.postgres.clients import CHECKUP, RULES, refusal
 from sinkbench.sinks.postgres.service import PGBOUNCER, POSTGRES
 from sinkbench.sinks.postgres.session import SETTABLE
 from sinkbench.sinks.postgres.sink import open_postgres
-from sinkbench.sinks.postgres.state import CHECKUP, refusal
-from sinkbench.sinks.postgres.writing import Copy, Insert
-
-__all__ = ["KIND"]
+from sinkbench.sinks.postgres.writing import REASONS, Copy, Insert
 
 KIND = SinkKind(
     name="postgres",

@@ -1,23 +1,40 @@
-"""The clients of a database and of the PgBouncer before it, and the bottlenecks that they show."""
+"""The clients of a database and of its PgBouncer, the bottlenecks that they show, and the state before a race."""
 
 from __future__ import annotations
 
 import math
+import re
 import time
+from collections.abc import Container, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import psycopg
-from psycopg.rows import DictRow, dict_row
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import dict_row
 
+from loadgen.reading import read_text
 from sinkbench.analysis.pooler import POOL_QUERIES, POOL_TRANSACTIONS, POOL_WAIT_SECONDS, POOL_WAITING, POOL_WORST_WAIT
 from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS
 from sinkbench.analysis.words import percent
 from sinkbench.bottleneck.evidence import Evidence
 from sinkbench.bottleneck.rules import Finding, Rule, may_be_sink, share_of_tasks
-from sinkbench.services.failures import maps_exceptions
-from sinkbench.sinks.postgres.session import APPLICATION, Connection, pooling
-from sinkbench.sinks.values import PoolReading, SinkOthers, SinkPooling, SinkReading
+from sinkbench.errors import ServiceError, TargetError
+from sinkbench.services.failures import in_one_line, map_exceptions, maps_exceptions
+from sinkbench.sinks.jdbcurl import given, jdbc_url
+from sinkbench.sinks.postgres.session import APPLICATION, UNSAFE_IF_OFF, Connection, Console, connect, pooling
+from sinkbench.sinks.values import (
+    Checkup,
+    Database,
+    Pooler,
+    PoolReading,
+    SinkOthers,
+    SinkPooling,
+    SinkReading,
+    SinkState,
+)
+from sinkbench.stack import Endpoints
 
 # A connector's connections to PgBouncer close within this time after its tasks are gone: a put may still run.
 CLOSING_SECONDS = 15.0
@@ -28,6 +45,7 @@ STATS = {
     POOL_QUERIES: ("total_query_count", 1.0),
     POOL_TRANSACTIONS: ("total_xact_count", 1.0),
 }
+OF_POOLER = ("SERVERS", "CLIENTS")
 SERVERS = ("sv_active", "sv_idle", "sv_used", "sv_tested", "sv_login")
 # What each backend does now. WAL has wait events of its own within LWLock and IO. A backend that waits for its client
 # outside a transaction is idle.
@@ -61,23 +79,40 @@ SEES_BACKENDS = "SELECT pg_has_role('pg_read_all_stats', 'USAGE')"
 # Shares of the tasks' time from which on a wait limits.
 WAITING = 0.3
 CLIENT_WAITING = 0.5
+TIMEOUT_SECONDS = 10
+# pgjdbc's application name, unless its URL sets `ApplicationName`.
+DRIVER = "PostgreSQL JDBC Driver"
+# PostgreSQL has `reserved_connections` since version 16.
+ASKED = """
+    SELECT current_setting('max_connections')::int AS most,
+        current_setting('superuser_reserved_connections')::int
+            + coalesce(current_setting('reserved_connections', true), '0')::int AS reserved,
+        pg_has_role('pg_read_all_stats', 'USAGE') AS sees,
+        (SELECT coalesce(sum(numbackends), 0) FROM pg_stat_database) AS backends
+"""
+SESSIONS = """
+    SELECT application_name AS name, client_port AS port FROM pg_stat_activity WHERE backend_type = 'client backend'
+"""
+OFF = "SELECT name FROM pg_settings WHERE name = ANY(%s) AND current_setting(name) = 'off'"
+UNLOGGED = re.compile(r"\bCREATE\s+UNLOGGED\s+TABLE\b", re.IGNORECASE)
+Row = Mapping[str, Any]
 
 
-def open_console(address: str) -> psycopg.Connection[DictRow]:
-    """Connects to PgBouncer's console, which has no prepared statements; psycopg would prepare frequent queries."""
-    return psycopg.connect(address, autocommit=True, prepare_threshold=None, row_factory=dict_row)
+def open_console(address: str) -> Console:
+    """Connects without prepared statements, which PgBouncer's console has not."""
+    return connect(address, prepare_threshold=None, connect_timeout=TIMEOUT_SECONDS, row_factory=dict_row)
 
 
 @maps_exceptions(psycopg.Error)
 class PgBouncer:
-    def __init__(self, console: psycopg.Connection[DictRow], database: str) -> None:
+    def __init__(self, console: Console, database: str) -> None:
         self._console = console
         self._database = database
         self._stats_at = -math.inf
         # Clients that do not count as the trial's, as by `clients`.
         self.others: set[tuple[str, str]] = set()
 
-    def _rows(self, what: str) -> list[dict[str, Any]]:
+    def rows(self, what: str) -> list[dict[str, Any]]:
         return [row for row in self._console.execute(f"SHOW {what}".encode()) if row["database"] == self._database]
 
     def read(self) -> SinkPooling:
@@ -85,13 +120,10 @@ class PgBouncer:
 
     def clients(self) -> set[tuple[str, str]]:
         """The clients of this database, by address in PgBouncer's memory and connect time."""
-        return {(str(row["ptr"]), str(row["connect_time"])) for row in self._rows("CLIENTS")}
-
-    def servers(self) -> int:
-        return len(self._rows("SERVERS"))
+        return {(str(row["ptr"]), str(row["connect_time"])) for row in self.rows("CLIENTS")}
 
     def connections(self) -> PoolReading:
-        pools = self._rows("POOLS")
+        pools = self.rows("POOLS")
 
         def added(*columns: str) -> int:
             return sum(int(pool[column]) for pool in pools for column in columns)
@@ -107,7 +139,7 @@ class PgBouncer:
         if time.monotonic() - self._stats_at < STATS_SECONDS:
             return {}
         self._stats_at = time.monotonic()
-        rows = self._rows("STATS")
+        rows = self.rows("STATS")
         return {sign: sum(int(row[column]) for row in rows) * factor for sign, (column, factor) in STATS.items()}
 
 
@@ -134,13 +166,12 @@ class Clients:
         if not self._sees_backends:
             return SinkOthers(None, written)
         ((backends,),) = self._connection.execute(BACKENDS, [APPLICATION]).fetchall()
-        servers, clients = (0, 0) if self._pooler is None else (self._pooler.servers(), len(self._pooler.clients()))
+        servers, clients = (0, 0) if self._pooler is None else (len(self._pooler.rows(of)) for of in OF_POOLER)
         return SinkOthers(max(int(backends) - servers, 0) + clients, written)
 
     def exclude_existing(self) -> None:
-        # The previous trial's connections may still be open. They must not count as other clients'.
+        # The previous trial's connections may still be open. Those that counted as others' at the last call stay.
         deadline = time.monotonic() + CLOSING_SECONDS
-        # Clients that counted as others' at the last call stay.
         while self._pooler is not None and self._pooler.clients() - self._pooler.others and time.monotonic() < deadline:
             time.sleep(0.1)
         ((self._since,),) = self._connection.execute("SELECT clock_timestamp()").fetchall()
@@ -152,29 +183,27 @@ class Clients:
         return None
 
 
+def _waiting(seen: Evidence, sign: str) -> float:
+    return share_of_tasks(seen, sign) or 0.0
+
+
 def lock_waits(seen: Evidence) -> Finding | None:
     """Backends of 30 % of the tasks, on average, wait for another transaction's lock."""
-    share = share_of_tasks(seen, "pg_wait_lock")
-    if share is None or share < WAITING:
+    if (share := _waiting(seen, "pg_wait_lock")) < WAITING:
         return None
-    text = f"{percent(share)} of the tasks' time their inserts wait for a lock"
-    return Finding("postgres", "lock waits", text, share)
+    return Finding("postgres", "lock waits", f"{percent(share)} of the tasks' time inserts wait for a lock", share)
 
 
 def wal_waits(seen: Evidence) -> Finding | None:
     """30 % of the tasks' time is spent in PostgreSQL's write-ahead log: its locks, writes and syncs."""
-    share = share_of_tasks(seen, "pg_wait_wal")
-    if share is None or share < WAITING or not may_be_sink(seen):
+    if (share := _waiting(seen, "pg_wait_wal")) < WAITING or not may_be_sink(seen):
         return None
     return Finding("postgres", "WAL", f"{percent(share)} of the tasks' time PostgreSQL waits for its WAL", share)
 
 
 def waits_for_disk(seen: Evidence) -> Finding | None:
     """30 % of the tasks' time PostgreSQL reads or writes files of tables, or waits for processes that do."""
-    shares = [share_of_tasks(seen, sign) for sign in ("pg_wait_io", "pg_wait_lwlock")]
-    if any(share is None for share in shares):
-        return None
-    disk, latches = (share or 0.0 for share in shares)
+    disk, latches = (_waiting(seen, sign) for sign in ("pg_wait_io", "pg_wait_lwlock"))
     if disk + latches < WAITING or not may_be_sink(seen):
         return None
     text = f"{percent(disk)} of the tasks' time PostgreSQL waits for its files, {percent(latches)} for its own latches"
@@ -185,8 +214,8 @@ def waits_for_client(seen: Evidence) -> Finding | None:
     """Half of the tasks' time their backends wait in an open transaction for the connector. More such backends than
     tasks belong to other clients, and say nothing about the connector.
     """
-    share = share_of_tasks(seen, "pg_wait_client")
-    if share is None or share < CLIENT_WAITING or seen.levels["pg_wait_client"] > seen.around.tasks:
+    share = _waiting(seen, "pg_wait_client")
+    if share < CLIENT_WAITING or seen.levels["pg_wait_client"] > seen.around.tasks:
         return None
     text = f"{percent(share)} of the tasks' time PostgreSQL waits for the connector within a transaction"
     return Finding("connect", "PostgreSQL waits for Connect", text, share)
@@ -194,13 +223,74 @@ def waits_for_client(seen: Evidence) -> Finding | None:
 
 def pool_waits(seen: Evidence) -> Finding | None:
     """Clients of 30 % of the tasks, on average, wait for a free connection of PgBouncer's pool."""
-    share = share_of_tasks(seen, "pool_waiting")
-    if share is None or share < WAITING:
+    if (share := _waiting(seen, POOL_WAITING)) < WAITING:
         return None
-    text = f"{seen.levels['pool_waiting']:.1f} clients wait for a connection of the pool"
-    if "pool_max_wait_seconds" in seen.levels:
-        text += f", the longest {seen.levels['pool_max_wait_seconds']:.2g} s on average"
+    text = f"{seen.levels[POOL_WAITING]:.1f} clients wait for a connection of the pool"
     return Finding("pgbouncer", "pool waits", text, share)
 
 
 RULES: tuple[Rule, ...] = (lock_waits, pool_waits, wal_waits, waits_for_disk, waits_for_client)
+
+
+def look(endpoints: Endpoints) -> SinkState:
+    """PostgreSQL, and PgBouncer if the stack has one. Raises ServiceError if PostgreSQL does not answer."""
+    with map_exceptions(psycopg.Error), open_console(endpoints.sinks["postgres"].address) as connection:
+        asked = connection.execute(ASKED).fetchall()[0]
+        sessions = connection.execute(SESSIONS).fetchall()
+        off = {str(row["name"]) for row in connection.execute(OFF, [[*UNSAFE_IF_OFF]])}
+        name = connection.info.dbname
+    unsafe = tuple(f"{each} is off" for each in UNSAFE_IF_OFF if each in off)
+    pooler, pooled, unseen = None, set[int](), {"pooler": "this stack has no pgbouncer"}
+    if (endpoint := endpoints.sinks.get("pgbouncer")) is not None:
+        try:
+            with map_exceptions(psycopg.Error), open_console(endpoint.address) as console:
+                settings, of = pooling(console, name), PgBouncer(console, name)
+                most = next(row["value"] for row in console.execute("SHOW CONFIG") if row["key"] == "max_client_conn")
+                # Its connections to the database are named like the client that they served last.
+                pooled = {int(row["local_port"]) for row in of.rows("SERVERS")}
+                parts = conninfo_to_dict(endpoint.address)
+                address = f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}"
+                pooler, unseen = Pooler(address, settings, int(most), len(of.clients())), {}
+        except ServiceError as error:
+            unseen = {"pooler": in_one_line(error)}
+    return SinkState(database_of(asked, sessions, pooled), pooler, unsafe=unsafe, unseen=unseen)
+
+
+def database_of(asked: Row, sessions: Sequence[Row], pooled: Container[int]) -> Database:
+    """A server by answers; `pooled` are ports of a pooler's connections."""
+    seen = bool(asked["sees"])
+    by_jdbc = sum(row["name"] == DRIVER and row["port"] not in pooled for row in sessions)
+    used = sum(row["name"] != APPLICATION for row in sessions) if seen else int(asked["backends"])
+    return Database(int(asked["most"]), int(asked["reserved"]), used, by_jdbc if seen else None)
+
+
+def target_of(file: Path) -> tuple[str, ...]:
+    """Why a crash loses rows of the table that a file of SQL would create. Raises TargetError if it cannot be read."""
+    try:
+        text = read_text(file, TargetError)
+    except FileNotFoundError:
+        raise TargetError(f"{file}: there is no such file; restore it") from None
+    return ("the table is UNLOGGED",) if UNLOGGED.search(text) else ()
+
+
+def refusal(endpoints: Endpoints, config: Mapping[str, str]) -> str | None:
+    """Logs in as a connector's configuration says, where its URL leads to one of the stack's own servers: Debezium's
+    connector hides PostgreSQL's answer. Returns the error in one line; None without one, or if it is not tried.
+    """
+    url, (_, user, password) = jdbc_url(config), given(config)
+    if url is None or not user or not password or "${" in f"{user}{password}{url.database}":
+        return None
+    for name in ("postgres", "pgbouncer"):
+        address = endpoints.sinks[name].address if name in endpoints.sinks else ""
+        parts = conninfo_to_dict(address)
+        places = zip(str(parts.get("host")).split(","), str(parts.get("port")).split(","), strict=False)
+        if any(url.leads_to(":".join(place)) for place in places):
+            try:
+                login = make_conninfo(address, user=user, password=password, dbname=url.database)
+                psycopg.connect(login, connect_timeout=TIMEOUT_SECONDS).close()
+            except psycopg.Error as error:
+                return in_one_line(error)
+    return None
+
+
+CHECKUP = Checkup(look, target_of, "postgres/schema.sql")

@@ -15,16 +15,17 @@ import psycopg
 from psycopg import sql
 
 from loadgen.checksum import parse
+from sinkbench.analysis.query import Answer, Query
 from sinkbench.analysis.rates import HIGH_SHARE, LOW_SHARE
 from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
+from sinkbench.sinks.postgres.asking import ask
 from sinkbench.sinks.postgres.session import Connection, connect, set_session
 from sinkbench.sinks.values import Arrivals, ArrivalWatch, SinkBloat
 
 COLUMNS = """
-    SELECT attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
-    JOIN pg_namespace ON pg_namespace.oid = relnamespace
-    WHERE nspname = %s AND relname = %s AND attnum > 0 AND NOT attisdropped
+    SELECT attname FROM pg_attribute
+    WHERE attrelid = to_regclass(format('%%I.%%I', %s::text, %s::text)) AND attnum > 0 AND NOT attisdropped
 """
 KEYED = """
     SELECT attrelid FROM pg_attribute WHERE attrelid = to_regclass(quote_ident(%s)) AND attname = 'key'
@@ -51,7 +52,7 @@ COPY_TRAILER = b"\xff\xff"
 
 @dataclass(frozen=True)
 class Audited:
-    """SQL for what is audited of a row, each as text, and for the record as JSON; the table's alias is `held`."""
+    """SQL for what is audited of a row, as text, and for the record as JSON; the table's alias is `held`."""
 
     run: sql.SQL
     seq: sql.SQL
@@ -59,17 +60,10 @@ class Audited:
     document: sql.SQL
 
 
-DOCUMENT = Audited(
-    sql.SQL("payload #>> '{bench,run}'"),
-    sql.SQL("payload #>> '{bench,seq}'"),
-    sql.SQL("payload #>> '{bench,due_us}'"),
-    sql.SQL("payload"),
-)
-"""For a table that keeps records as documents, in the column `payload`."""
-ROW = Audited(
-    sql.SQL("bench_run"), sql.SQL("bench_seq::text"), sql.SQL("bench_due_us::text"), sql.SQL("to_jsonb(held)")
-)
-"""For a table with a column for each member of a record, as `loadgen.forms` names them."""
+# For a table that keeps records as documents, and one with a column for each member, as `loadgen.forms` names them.
+PATHS = ("payload #>> '{bench,run}'", "payload #>> '{bench,seq}'", "payload #>> '{bench,due_us}'", "payload")
+DOCUMENT = Audited(*map(sql.SQL, PATHS))
+ROW = Audited(*map(sql.SQL, ("bench_run", "bench_seq::text", "bench_due_us::text", "to_jsonb(held)")))
 
 
 def columns_of(connection: Connection, table: str, schema: str = "public") -> frozenset[str]:
@@ -81,26 +75,6 @@ def audited_in(connection: Connection, table: str, schema: str = "public") -> Au
     """How to read a table; one that has neither form is read as documents."""
     columns = columns_of(connection, table, schema)
     return ROW if "payload" not in columns and {"bench_run", "bench_seq"} <= columns else DOCUMENT
-
-
-def sequences(connection: Connection, table: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
-    """`bench.seq` of every row of `run`, in chunks, in any order. Raises StackError if PostgreSQL's data breaks off."""
-    of = audited_in(connection, table)
-    query = sql.SQL(
-        "COPY (SELECT ({seq})::bigint FROM {table} WHERE {run} = {name} AND {seq} IS NOT NULL) "
-        "TO STDOUT (FORMAT binary)"
-    ).format(seq=of.seq, table=sql.Identifier(table), run=of.run, name=sql.Literal(run))
-    rest, header = b"", COPY_HEADER_BYTES
-    with connection.cursor() as cursor, cursor.copy(query) as copy:
-        blocks = iter(copy)
-        while some := list(islice(blocks, ROWS_AT_ONCE)):
-            rest, header = (rest + b"".join(some))[header:], 0
-            whole = len(rest) // COPY_ROW.itemsize
-            rows = np.frombuffer(rest, dtype=COPY_ROW, count=whole)
-            rest = rest[whole * COPY_ROW.itemsize :]
-            yield rows["value"].astype(np.int64)
-    if rest != COPY_TRAILER:
-        raise StackError(f"PostgreSQL's copy of {table} for the audit ended in the middle of a row")
 
 
 def key_table(connection: Connection, table: str) -> int:
@@ -122,6 +96,25 @@ class Stored:
         self._connection = connection
         self._dsn = dsn
 
+    def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
+        """As in `Sink`. Raises StackError if PostgreSQL's data breaks off."""
+        of = audited_in(self._connection, target)
+        query = sql.SQL(
+            "COPY (SELECT ({seq})::bigint FROM {table} WHERE {run} = {name} AND {seq} IS NOT NULL) "
+            "TO STDOUT (FORMAT binary)"
+        ).format(seq=of.seq, table=sql.Identifier(target), run=of.run, name=sql.Literal(run))
+        rest, header = b"", COPY_HEADER_BYTES
+        with self._connection.cursor().copy(query) as copy:
+            blocks = iter(copy)
+            while some := list(islice(blocks, ROWS_AT_ONCE)):
+                rest, header = (rest + b"".join(some))[header:], 0
+                whole = len(rest) // COPY_ROW.itemsize
+                rows = np.frombuffer(rest, dtype=COPY_ROW, count=whole)
+                rest = rest[whole * COPY_ROW.itemsize :]
+                yield rows["value"].astype(np.int64)
+        if rest != COPY_TRAILER:
+            raise StackError(f"PostgreSQL's copy of {target} for the audit ended in the middle of a row")
+
     def some(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
         of = audited_in(self._connection, target)
         query = sql.SQL("SELECT {seq}, {document} FROM {table} AS held WHERE {run} = %s AND {seq} = ANY(%s)").format(
@@ -138,7 +131,7 @@ class Stored:
         query = sql.SQL(
             "COPY (SELECT {document}::text FROM {table} WHERE {run} = {name} {chosen}) TO STDOUT (FORMAT binary)"
         ).format(document=of.document, table=sql.Identifier(target), run=of.run, name=sql.Literal(run), chosen=chosen)
-        with self._connection.cursor() as cursor, cursor.copy(query) as copy:
+        with self._connection.cursor().copy(query) as copy:
             copy.set_types(["text"])
             rows = copy.rows()
             while chunk := list(islice(rows, at_once)):
@@ -150,21 +143,22 @@ class Stored:
             "WHERE payload #>> '{{bench,run}}' = {} AND payload #> '{{bench,seq}}' IS NOT NULL) TO STDOUT"
         ).format(sql.Identifier(target), sql.Literal(run))
         try:
-            with self._connection.cursor() as cursor, cursor.copy(query) as copy:
+            with self._connection.cursor().copy(query) as copy:
                 copy.set_types(["text", "int8"])
                 rows = copy.rows()
                 while chunk := list(islice(rows, ROWS_AT_ONCE)):
                     keys, seqs = zip(*chunk, strict=True)
                     yield list(keys), np.array(seqs, dtype=np.int64)
         except psycopg.errors.UndefinedColumn:
-            raise TargetError(
-                'the table has no column "key", by which changes are audited; give the pipeline such a table, as by'
-                " target: postgres/keyed.sql"
-            ) from None
+            why = 'the table has no column "key", by which changes are audited; give the pipeline such a table'
+            raise TargetError(f"{why}, as by target: postgres/keyed.sql") from None
 
     def bloat(self, target: str) -> SinkBloat:
         ((dead, deadlocks, rollbacks),) = self._connection.execute(BLOAT, [target]).fetchall()
         return SinkBloat(int(dead), int(deadlocks), int(rollbacks), disk_bytes(self._connection, target))
+
+    def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
+        return ask(self._connection, target, query, explain)
 
     def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
         # It connects when it is read: this connection may be lost until then, but a restarted server has the times.
@@ -181,10 +175,8 @@ class Stored:
             rows = self._connection.execute(query.format(sql.Identifier(target)), [first, last]).fetchall()
         except psycopg.errors.UndefinedColumn:
             return None
-        found = [float(stored) for (stored,) in rows]
-        if len(found) < 2 or found[1] <= found[0]:
-            return None
-        return (last - first) / (found[1] - found[0])
+        seconds = float(rows[1][0] - rows[0][0]) if len(rows) == 2 else 0.0
+        return (last - first) / seconds if seconds > 0 else None
 
 
 def _parsed(text: str) -> Any:
@@ -210,24 +202,24 @@ class _Stamps(AbstractContextManager["_Stamps"]):
         """Raises StackError if the table has no column "stored" with the time of insertion."""
         with closing(connect(self.dsn)) as connection:
             set_session(connection)
-            return _stamps(connection, self.target, run, one_in)
-
-
-def _stamps(connection: Connection, target: str, run: str, one_in: int) -> Arrivals:
-    of = audited_in(connection, target)
-    query = sql.SQL(
-        "SELECT ({due})::bigint, (extract(epoch FROM stored) * 1000000)::bigint FROM {table} "
-        "WHERE {run} = %s AND ({seq})::bigint %% %s = 0"
-    ).format(due=of.due_us, table=sql.Identifier(target), run=of.run, seq=of.seq)
-    try:
-        rows = np.array(connection.execute(query, [run, one_in]).fetchall(), dtype=np.float64).reshape(-1, 2)
-    except psycopg.errors.UndefinedColumn as error:
-        lacks = str(error).strip().splitlines()[0]
-        raise StackError(
-            f'the latency needs a column "stored" with the insertion time, and when a record was due: {lacks}'
-        ) from None
-    offset_us, resolution_us = clock_offset([_ask_clock(connection) for _ in range(CLOCK_QUESTIONS)])
-    return Arrivals(rows[:, 0], rows[:, 1] - offset_us, resolution_us)
+            of = audited_in(connection, self.target)
+            query = sql.SQL(
+                "SELECT ({due})::bigint, (extract(epoch FROM stored) * 1000000)::bigint FROM {table} "
+                "WHERE {run} = %s AND ({seq})::bigint %% %s = 0"
+            ).format(due=of.due_us, table=sql.Identifier(self.target), run=of.run, seq=of.seq)
+            try:
+                rows = np.array(connection.execute(query, [run, one_in]).fetchall(), dtype=np.float64).reshape(-1, 2)
+            except psycopg.errors.UndefinedColumn as error:
+                lacks = str(error).strip().splitlines()[0]
+                why = 'the latency needs a column "stored" with the insertion time, and when a record was due'
+                raise StackError(f"{why}: {lacks}") from None
+            asked = []
+            for _ in range(CLOCK_QUESTIONS):
+                before = time.time_ns() / 1000
+                ((theirs,),) = connection.execute(CLOCK).fetchall()
+                asked.append((before, float(theirs), time.time_ns() / 1000))
+        offset_us, resolution_us = clock_offset(asked)
+        return Arrivals(rows[:, 0], rows[:, 1] - offset_us, resolution_us)
 
 
 def clock_offset(asked: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
@@ -238,10 +230,3 @@ def clock_offset(asked: Sequence[tuple[float, float, float]]) -> tuple[float, fl
     """
     reach, offset = min(((after - before) / 2, theirs - (before + after) / 2) for before, theirs, after in asked)
     return (0.0, 1.0) if abs(offset) <= reach else (offset, reach)
-
-
-def _ask_clock(connection: Connection) -> tuple[float, float, float]:
-    """Microseconds since the epoch: by this machine's clock, by the server's, and by this machine's again."""
-    before = time.time_ns() / 1000
-    ((theirs,),) = connection.execute(CLOCK).fetchall()
-    return before, float(theirs), time.time_ns() / 1000

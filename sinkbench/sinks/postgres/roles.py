@@ -1,6 +1,6 @@
-"""Which node of a local PostgreSQL is the primary. A file in the data names it while it is not the first node or roles
-change, and a node starts as primary only if named (`postgres/run`). The file is written between the old primary's death
-and the promotion, so that the next controller can finish after a kill.
+"""Which node of a local PostgreSQL is the primary. A file names it while it is not the first node, or roles change, and
+a node starts as primary only if named (`postgres/run`). It is written between the old primary's death and the
+promotion, so that the next controller can finish after a kill.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from sinkbench.errors import StackError
+from sinkbench.sinks.postgres.session import connect
 from sinkbench.stack import Endpoint, Say
-from sinkbench.stack.security import ACCOUNT, Security
+from sinkbench.stack.security import ACCOUNT
 from sinkbench.stack.spec import NOWHERE, OwnNodes, Place, Roles
 from sinkbench.topology import Node
 
@@ -30,10 +32,7 @@ GONE_SECONDS = 10.0
 PROMOTE_SECONDS = 60
 # A copy of all data, if the killed node cannot be rewound.
 STREAM_SECONDS = 180.0
-POLL_SECONDS = 0.1
-FOLLOWS = """
-    SELECT sender_port FROM pg_stat_wal_receiver WHERE pg_is_in_recovery() AND status = 'streaming'
-"""
+FOLLOWS = "SELECT sender_port FROM pg_stat_wal_receiver WHERE pg_is_in_recovery() AND status = 'streaming'"
 IN_SYNC = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state IN ('sync', 'potential')"
 RECEIVED = "SELECT coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) - '0/0'::pg_lsn"
 # The line of a database in PgBouncer's configuration.
@@ -41,45 +40,30 @@ _SERVER = re.compile(r"^(\S+ = )host=\S+ port=\S+", re.MULTILINE)
 
 
 def postgres_endpoint(place: Place) -> Endpoint:
-    security, primary = place.security, place.primary("postgres")
     nodes = {node.name: place.address(node, "postgres_port") for node in place.layout.of("postgres")}
     found = {
-        name: Endpoint(
-            _dsn(security, host, port, ACCOUNT),
-            shown=_shown(security, host, port),
-            options={} if name == primary else {"role": "replica"},
-        )
-        for name, (host, port) in nodes.items()
+        name: replace(_endpoint(place, *at), options={} if name == place.primary("postgres") else {"role": "replica"})
+        for name, at in nodes.items()
     }
     reachable = [each for each in nodes.values() if each[1] != NOWHERE]
     if len(found) == 1 or not reachable:
-        return found[primary]
-    hosts, ports = (",".join(str(each[part]) for each in reachable) for part in (0, 1))
-    return Endpoint(
-        f"{_dsn(security, hosts, ports, ACCOUNT)} target_session_attrs=read-write",
-        shown=_shown(security, hosts, ports),
-        nodes=found,
-    )
+        return found[place.primary("postgres")]
+    any_of = _endpoint(place, *(",".join(str(each[part]) for each in reachable) for part in (0, 1)))
+    return replace(any_of, address=f"{any_of.address} target_session_attrs=read-write", nodes=found)
 
 
 def pgbouncer_endpoint(place: Place) -> Endpoint:
-    where = place.address(place.layout.of("pgbouncer")[0], "pgbouncer_port")
-    return Endpoint(_dsn(place.security, *where, "pgbouncer"), shown=_shown(place.security, *where))
+    return _endpoint(place, *place.address(place.layout.of("pgbouncer")[0], "pgbouncer_port"), "pgbouncer")
 
 
-def _dsn(security: Security | None, host: str, port: int | str, database: str) -> str:
-    """A connection string; `host` and `port` may be lists separated by commas."""
-    if security is None:
-        return f"host={host} user={ACCOUNT} password={ACCOUNT} port={port} dbname={database}"
-    tls = {"sslmode": "verify-full", "sslrootcert": str(security.ca)}
-    login = {"host": host, "user": ACCOUNT, "password": security.passwords["postgres"], "port": port}
-    return make_conninfo("", **login, dbname=database, **tls)
-
-
-def _shown(security: Security | None, host: str, port: int | str) -> str:
-    """The connection string of the stack's database for a person, without the password."""
-    mode = "" if security is None else " sslmode=verify-full"
-    return f"host={host} user={ACCOUNT} port={port} dbname={ACCOUNT}{mode}"
+def _endpoint(place: Place, host: str, port: int | str, database: str = ACCOUNT) -> Endpoint:
+    """The connection string, and one for a person without the password; `host` and `port` may be lists with commas."""
+    shown = f"host={host} user={ACCOUNT} port={port} dbname={ACCOUNT}"
+    if place.security is None:
+        return Endpoint(f"host={host} user={ACCOUNT} password={ACCOUNT} port={port} dbname={database}", shown=shown)
+    shown = f"{shown} sslmode=verify-full"
+    secret = {"password": place.security.passwords["postgres"], "sslrootcert": str(place.security.ca)}
+    return Endpoint(make_conninfo(shown, dbname=database, **secret), shown=shown)
 
 
 def postgres_shared(place: Place) -> Mapping[str, str]:
@@ -117,7 +101,7 @@ def farthest(received: dict[str, int]) -> str:
 
 
 def waiting_for(names: Sequence[str]) -> str:
-    """The setting by which commits wait for one of these nodes; without any they do not wait."""
+    """The setting by which commits wait for one of these nodes."""
     listed = "FIRST 1 ({})".format(", ".join(f'"{name}"' for name in names)) if names else ""
     return f"synchronous_standby_names = '{listed}'"
 
@@ -138,7 +122,7 @@ class PostgresRoles(Roles):
 
     @property
     def primary(self) -> str:
-        """The node that is, or is about to be, the primary. Raises StackError if the file names none of the nodes."""
+        """As in `Roles`. Raises StackError if the file names none of the nodes."""
         return self._named() or self._first
 
     def promote(self) -> tuple[str, int]:
@@ -271,15 +255,14 @@ class PostgresRoles(Roles):
         while not until():
             if time.monotonic() > deadline:
                 raise StackError(f"{otherwise} ({seconds:.0f} s)")
-            time.sleep(POLL_SECONDS)
+            time.sleep(0.1)
 
 
 def _asked_at(name: str, address: str, question: str) -> Any:
     """The first value of the answer; None if there is none. Raises StackError if it fails."""
-    # PgBouncer's console has no prepared statements.
-    options: dict[str, Any] = {"autocommit": True, "prepare_threshold": None, "connect_timeout": CONNECT_SECONDS}
     try:
-        with psycopg.connect(address, application_name="sinkbench", **options) as connection:
+        # PgBouncer's console has no prepared statements.
+        with connect(address, prepare_threshold=None, connect_timeout=CONNECT_SECONDS) as connection:
             cursor = connection.execute(question.encode())
             row = cursor.fetchone() if cursor.description else None
     except psycopg.Error as error:

@@ -9,14 +9,13 @@ from collections.abc import Iterable, Mapping
 import psycopg
 from psycopg import sql
 
+from sinkbench.analysis.words import few_of
 from sinkbench.errors import StackError
 from sinkbench.sinks.postgres.documents import audited_in
-from sinkbench.sinks.postgres.session import Connection, set_session
+from sinkbench.sinks.postgres.session import SCHEMA_TABLE, Connection, set_session
 
-SCHEMA_TABLE = "tides"
-"""The table that the file creates; a trial's table is this one, renamed."""
+# The comment on tables and schemas that sinkbench created; what lacks it belongs to others.
 MARK = "made by sinkbench for a trial; it may be dropped"
-"""The comment on tables and schemas that sinkbench created; what lacks it belongs to others."""
 
 CATALOGS = (
     *("pg_class", "pg_proc", "pg_type", "pg_operator", "pg_collation", "pg_namespace", "pg_extension"),
@@ -51,7 +50,6 @@ FUNCTIONS = """
     WHERE nspname = %s AND prokind = 'f' AND NOT coalesce(array_to_string(proconfig, ' '), '') LIKE '%%search_path=%%'
 """
 MARKED = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
-MOST_NAMED = 3
 
 Objects = Mapping[tuple[str, int], str]
 
@@ -63,14 +61,9 @@ class FileError(Exception):
 def make(connection: Connection, text: str, target: str) -> None:
     """Creates the table `target` in `public`, and a schema of that name with all else that the SQL creates.
 
-    Args:
-        connection: in autocommit mode, with its user's own settings except `search_path`, which is `public`.
-        text: SQL that creates the table `tides`.
-
-    Raises:
-        FileError: the SQL is invalid, its table cannot be used, or it creates or drops what is not the trial's alone.
-            Nothing of it remains, unless it ended its transaction.
-        psycopg.Error: anything else, such as an existing table of that name.
+    `text` is SQL that creates the table `tides`; the connection is in autocommit mode. Raises FileError if the SQL is
+    invalid, its table cannot be used, or it creates or drops what is not the trial's alone; nothing of it remains then,
+    unless it ended its transaction. Raises psycopg.Error for anything else, such as an existing table of that name.
     """
     run, schema = connection.execute, sql.Identifier(target)
     with connection.transaction():
@@ -131,18 +124,15 @@ def difference(before: Objects, after: Objects) -> str | None:
     if removed := _missing(before, after):
         return f"it removes {removed}, which it has not made; leave that out"
     if made := _missing(after, before):
-        return (
-            f"it makes {made} outside of the trial's own schema, where that would stay; name it without a schema,"
-            " or make it once manually"
-        )
+        stays = "outside of the trial's own schema, where that would stay"
+        return f"it makes {made} {stays}; name it without a schema, or make it once manually"
     return None
 
 
 def _missing(these: Objects, among: Objects) -> str:
     """The first of `these` that are not in `among`, for a person; empty if all are."""
     names = [f"{each[0]} {name}" for each, name in these.items() if each not in among]
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return few_of(names[:3], len(names))
 
 
 def _elsewhere(connection: Connection, schema: str) -> dict[tuple[str, int], str]:
@@ -168,10 +158,8 @@ def _checked_table(connection: Connection, schema: str) -> int:
     try:
         connection.execute(audited)
     except psycopg.errors.UndefinedColumn:
-        raise FileError(
-            'the table needs a column "payload", for the record, or columns for its members, among them "bench_run" and'
-            ' "bench_seq"'
-        ) from None
+        members = 'columns for its members, among them "bench_run" and "bench_seq"'
+        raise FileError(f'the table needs a column "payload", for the record, or {members}') from None
     except psycopg.errors.UndefinedFunction:
         raise FileError('the table\'s column "payload" must be of jsonb or json') from None
     return int(table)

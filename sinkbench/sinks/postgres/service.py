@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import psycopg
@@ -72,7 +71,7 @@ class _Dsn(SinkSection):
 
 
 class Postgres(_Dsn):
-    """The database, straight, as the controller reaches it."""
+    """The database itself."""
 
     def variables(self) -> Mapping[str, str]:
         # The driver's defaults: workers trust other authorities than the controller.
@@ -85,30 +84,16 @@ class PgBouncer(_Dsn):
     dsn: Annotated[str, BeforeValidator(_console)] = Field(repr=False)
 
 
-def _asked(endpoint: Endpoint, question: str, timeout_seconds: float = 10.0) -> tuple[Any, ...]:
-    """The user that asks, the version that the server reported at login, and the first row of the answer."""
-    seconds = max(2, round(timeout_seconds))
-    with psycopg.connect(endpoint.address, connect_timeout=seconds, autocommit=True) as connection:
-        answer = connection.execute(question.encode())
-        # PgBouncer before 1.12 answers SHOW VERSION with a notice, and no row.
-        row = answer.fetchall()[0] if answer.description else ()
-        return (connection.info.user, connection.info.parameter_status("server_version"), *row)
-
-
 def postgres_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
     if endpoint.options.get("role") == "replica":
         return _problem(endpoint, STREAMS, timeout_seconds, "it does not stream from the primary")
     return _problem(endpoint, CREATE_RIGHTS if shared else "SELECT true", timeout_seconds)
 
 
-def pgbouncer_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
-    return _problem(endpoint, "SHOW VERSION", timeout_seconds)
-
-
 def _problem(endpoint: Endpoint, question: str, timeout_seconds: float, otherwise: str = "") -> str | None:
     """Why a question fails, or `otherwise` if its answer is false; the default names missing rights."""
     try:
-        user, _, *found = _asked(endpoint, question, timeout_seconds)
+        user, *found = _asked(endpoint, question, timeout_seconds)
     except psycopg.Error as error:
         return str(error).strip().splitlines()[0]
     if all(found):
@@ -116,9 +101,17 @@ def _problem(endpoint: Endpoint, question: str, timeout_seconds: float, otherwis
     return otherwise or f"{user} may not make schemas in this database, or tables in its schema public"
 
 
-def _version(question: str, endpoint: Endpoint) -> About:
-    with map_exceptions(psycopg.Error):
-        return About(str(_asked(endpoint, question)[-1]))
+def _asked(endpoint: Endpoint, question: str, timeout_seconds: float) -> tuple[Any, ...]:
+    """The user that asks, and the first row of the answer."""
+    seconds = max(2, round(timeout_seconds))
+    with psycopg.connect(endpoint.address, connect_timeout=seconds, autocommit=True) as connection:
+        return (connection.info.user, *connection.execute(question.encode()).fetchall()[0])
+
+
+def about(endpoint: Endpoint) -> About:
+    with map_exceptions(psycopg.Error), psycopg.connect(endpoint.address, connect_timeout=10) as connection:
+        # As the server says at login: "17.2", or "1.18.0/bouncer".
+        return About(connection.info.parameter_status("server_version"))
 
 
 POSTGRES = SinkService(
@@ -126,7 +119,7 @@ POSTGRES = SinkService(
     title="PostgreSQL",
     section=Postgres,
     ready=postgres_ready,
-    about=partial(_version, "SHOW server_version"),
+    about=about,
     usable_cores=lambda tasks: (float(tasks), "that a process for each task can use"),
     supported=Supported("13 to 18", (13,), (19,)),
     ports=("postgres_port",),
@@ -145,8 +138,8 @@ PGBOUNCER = SinkService(
     name="pgbouncer",
     title="PgBouncer",
     section=PgBouncer,
-    ready=pgbouncer_ready,
-    about=partial(_version, "SHOW VERSION"),
+    ready=lambda endpoint, shared, seconds: _problem(endpoint, "SHOW VERSION", seconds),
+    about=about,
     usable_cores=lambda tasks: (1.0, "that its only thread can use"),
     measures="connections through a pooler",
     supported=Supported("1.18 and later", (1, 18)),

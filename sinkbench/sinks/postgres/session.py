@@ -22,15 +22,14 @@ from sinkbench.sinks.values import SinkPooling, SinkSettings
 Connection = psycopg.Connection[Any]
 Console = psycopg.Connection[DictRow]
 
+# The table that postgres/schema.sql creates; a trial's table is this one, renamed.
+SCHEMA_TABLE = "tides"
+# The controller's name, so that its connections do not count as a connector's.
 APPLICATION = "sinkbench"
-"""The controller's name, so that its connections do not count as a connector's."""
 # What the server promises for a committed row, and what else its speed depends on.
-DURABILITY = (
-    *("fsync", "synchronous_commit", "full_page_writes", "wal_level"),
-    *("synchronous_standby_names", "wal_writer_delay"),
-)
-TUNING = ("wal_compression", "max_wal_size", "shared_buffers")
 UNSAFE_IF_OFF = ("fsync", "synchronous_commit", "full_page_writes")
+DURABILITY = (*UNSAFE_IF_OFF, "wal_level", "synchronous_standby_names", "wal_writer_delay")
+TUNING = ("wal_compression", "max_wal_size", "shared_buffers")
 # As in a connection that sets nothing itself.
 SETTINGS = """
     SELECT name, CASE name WHEN 'synchronous_commit' THEN reset_val ELSE current_setting(name) END
@@ -38,13 +37,16 @@ SETTINGS = """
 """
 # The table, or one of its partitions.
 UNLOGGED = """
-    SELECT coalesce(bool_or(relpersistence = 'u'), false) FROM pg_class WHERE oid = to_regclass(quote_ident(%s))
-    OR oid IN (SELECT relid FROM pg_partition_tree(to_regclass(quote_ident(%s))))
+    SELECT FROM pg_class WHERE relpersistence = 'u' AND (oid = to_regclass(quote_ident(%s))
+    OR oid IN (SELECT relid FROM pg_partition_tree(to_regclass(quote_ident(%s)))))
 """
 # As a server reads them on its command line: `-c NAME=VALUE`, `-cNAME=VALUE` or `--NAME=VALUE`.
 _OPTION = re.compile(r"(?:^|\s)(?:-c\s*|--)([\w.-]+)=(\S*)")
 _SWITCH = {**dict.fromkeys(("true", "yes", "1"), "on"), **dict.fromkeys(("false", "no", "0"), "off")}
-_WAIT_FOR_NONE = """
+# A user's own schema would come first, and hide what a connector writes to. Creating and dropping waits for no standby,
+# which may be the one that is down.
+_SESSION = """
+    SET search_path TO public;
     SELECT set_config('synchronous_commit', 'local', false)
     WHERE current_setting('synchronous_commit') IN ('on', 'remote_write', 'remote_apply')
 """
@@ -78,33 +80,30 @@ ASKED = """
 WRITTEN = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_flush_lsn()::text END"
 UNAPPLIED = "SELECT pid FROM pg_stat_replication WHERE replay_lsn < %s::pg_lsn"
 # A standby reports at once when it has applied all that it has.
-APPLY_SECONDS, AGAIN_SECONDS = 2.0, 0.1
+APPLY_SECONDS = 2.0
 
 
-def connect(dsn: str) -> Connection:
+def connect(dsn: str, **more: Any) -> Connection:
     """Opens a connection in autocommit mode. Raises psycopg.Error."""
-    return psycopg.connect(dsn, autocommit=True, application_name=APPLICATION)
+    return psycopg.connect(dsn, autocommit=True, application_name=APPLICATION, **more)
 
 
 def set_session(connection: Connection) -> None:
     """Sets a connection of sinkbench's own, until it ends or runs `RESET ALL`."""
-    # A user's own schema would come first, and hide what a connector writes to.
-    connection.execute("SET search_path TO public")
-    # Creating and dropping waits for no standby, which may be the one that is down.
-    connection.execute(_WAIT_FOR_NONE)
+    connection.execute(_SESSION)
 
 
 def is_unlogged(connection: Connection, table: str) -> bool:
-    return bool(connection.execute(UNLOGGED, [table, table]).fetchall()[0][0])
+    return bool(connection.execute(UNLOGGED, [table, table]).fetchall())
 
 
 def settings_of(connection: Connection, table: str, config: Mapping[str, str]) -> SinkSettings:
     """The settings of the server and of a table for sessions of a connector with this configuration."""
     found: dict[str, str] = {}
     with suppress(psycopg.Error):
-        found = session_settings(connection, [*DURABILITY, *TUNING], config)
-    # An empty list of names is a setting, too.
-    found = {name: value or "none" for name, value in found.items()}
+        # An empty list of names is a setting, too.
+        asked = session_settings(connection, [*DURABILITY, *TUNING], config)
+        found = {name: value or "none" for name, value in asked.items()}
     durability, tuning = ({name: found.get(name) for name in names} for names in (DURABILITY, TUNING))
     return SinkSettings(durability, tuning, database_promise(durability, unlogged=is_unlogged(connection, table)))
 
@@ -114,8 +113,7 @@ def session_settings(connection: Connection, wanted: Sequence[str], config: Mapp
     found = {str(name): str(value) for name, value in connection.execute(SETTINGS, [[*wanted]])}
     # What was set for the database since this connection began applies to connectors' sessions.
     found |= {name: value for name, value in of_database(connection).items() if name in wanted}
-    commit = own_commit(config)
-    return found if commit is None else {**found, "synchronous_commit": commit}
+    return found if (commit := own_commit(config)) is None else {**found, "synchronous_commit": commit}
 
 
 def own_commit(config: Mapping[str, str]) -> str | None:
@@ -132,8 +130,7 @@ def own_commit(config: Mapping[str, str]) -> str | None:
 
 
 def of_database(connection: Connection) -> dict[str, str]:
-    found = (str(line).partition("=") for (line,) in connection.execute(_OF_DATABASE))
-    return {name: value for name, _, value in found}
+    return dict(str(line).split("=", 1) for (line,) in connection.execute(_OF_DATABASE))
 
 
 def database_set(connection: Connection, given: Mapping[str, str]) -> None:
@@ -147,7 +144,7 @@ def database_set(connection: Connection, given: Mapping[str, str]) -> None:
 
 
 def database_set_back(connection: Connection) -> list[str]:
-    """Restores the database's settings. Returns the names of what was restored."""
+    """Restores the database's settings, and returns their names."""
     left = {name: was for name, was in of_database(connection).items() if name.startswith(_BEFORE)}
     for mark, was in left.items():
         _alter(connection, mark.removeprefix(_BEFORE), was or None)
@@ -157,11 +154,9 @@ def database_set_back(connection: Connection) -> list[str]:
 
 def _alter(connection: Connection, name: str, value: str | None) -> None:
     """`name` may have dots; None resets the setting."""
+    change = sql.SQL("ALTER DATABASE {} RESET {}" if value is None else "ALTER DATABASE {} SET {} TO {}")
     database, parameter = sql.Identifier(connection.info.dbname), sql.Identifier(*name.split("."))
-    if value is None:
-        connection.execute(sql.SQL("ALTER DATABASE {} RESET {}").format(database, parameter))
-    else:
-        connection.execute(sql.SQL("ALTER DATABASE {} SET {} TO {}").format(database, parameter, sql.Literal(value)))
+    connection.execute(change.format(database, parameter, sql.Literal(value)))
 
 
 def _config(console: Console) -> dict[str, str]:
@@ -179,16 +174,15 @@ def refusal_of_pooler(console: Console, given: Mapping[str, str]) -> str | None:
 
 
 def set_pooler(console: Console, given: Mapping[str, str]) -> None:
-    """Sets PgBouncer until it restarts or rereads its file; `given` has values that `SETTABLE` permits."""
+    """Sets PgBouncer until it restarts or rereads its file."""
     for name, value in given.items():
         # The console has no parameters; names and values are those of `SETTABLE`.
         console.execute(f"SET {name} = '{value}'".encode())
 
 
 def renew(console: Console, *, read_file: bool = False) -> list[str]:
-    """Makes PgBouncer reconnect to the database, so that its settings apply, and returns the names of settings that
-    changed. With `read_file`, PgBouncer first reads its file, which undoes what its console has set. Does nothing if
-    this user lacks the right, since then nothing was set either.
+    """Makes PgBouncer reconnect, so that its settings apply, and returns the names of settings that changed. With
+    `read_file`, it first reads its file, which undoes what its console has set. Does nothing without the right to.
     """
     before = _config(console)
     try:
@@ -199,8 +193,8 @@ def renew(console: Console, *, read_file: bool = False) -> list[str]:
         if refusal_of_pooler(console, {}) is None:
             raise
         return []
-    after = _config(console)
-    return sorted(name for name in _POOLER.settings if before.get(name) != after.get(name))
+    changed = _config(console).items() - before.items()
+    return sorted(name for name, _ in changed if name in _POOLER.settings)
 
 
 def pooling(console: Console, database: str) -> SinkPooling:
@@ -216,7 +210,9 @@ def pooling(console: Console, database: str) -> SinkPooling:
 
 
 @maps_exceptions(psycopg.Error)
-class ServiceSettings:
+class Server:
+    """What a server and its PgBouncer are set to, and the server's standbys."""
+
     def __init__(self, connection: Connection, console: Console | None) -> None:
         self._connection = connection
         self._console = console
@@ -242,17 +238,8 @@ class ServiceSettings:
             found += [f"the setting {name} of pgbouncer" for name in renew(self._console, read_file=True)]
         return found
 
-
-@maps_exceptions(psycopg.Error)
-class Replication:
-    """Checks the standbys with one request. Where commits wait until standbys have applied them, at least two more
-    requests find those that do not, which then takes `APPLY_SECONDS`.
-    """
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
     def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
+        """Where commits wait until standbys have applied them, it waits up to `APPLY_SECONDS` for that."""
         commit = session_settings(self._connection, ["synchronous_commit"], config).get("synchronous_commit")
         behind = _behind(self._connection) if commit == "remote_apply" else set()
         with self._connection.cursor(row_factory=dict_row) as cursor:
@@ -264,11 +251,9 @@ def _behind(connection: Connection) -> set[int]:
     """The WAL senders of standbys that do not apply, within `APPLY_SECONDS`, what is written by now."""
     ((written,),) = connection.execute(WRITTEN).fetchall()
     deadline = time.monotonic() + APPLY_SECONDS
-    while True:
-        found = {int(pid) for (pid,) in connection.execute(UNAPPLIED, [written])}
-        if not found or time.monotonic() > deadline:
-            return found
-        time.sleep(AGAIN_SECONDS)
+    while (found := {int(pid) for (pid,) in connection.execute(UNAPPLIED, [written])}) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return found
 
 
 def standbys_of(rows: Iterable[Mapping[str, Any]], behind: Container[int] = ()) -> list[Standby]:

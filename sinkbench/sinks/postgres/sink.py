@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import psycopg
 from psycopg import sql
 
@@ -16,21 +14,19 @@ from loadgen.reading import read_text
 from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.kind import Capabilities
-from sinkbench.sinks.postgres.asking import Queries
 from sinkbench.sinks.postgres.clients import Clients, PgBouncer, open_console
-from sinkbench.sinks.postgres.documents import Stored, columns_of, disk_bytes, key_table, sequences
-from sinkbench.sinks.postgres.faults import Faults
-from sinkbench.sinks.postgres.schema import MARK, SCHEMA_TABLE, FileError, make, remove, schema_comment
+from sinkbench.sinks.postgres.documents import Stored, columns_of, disk_bytes, key_table
+from sinkbench.sinks.postgres.schema import MARK, FileError, make, remove, schema_comment
 from sinkbench.sinks.postgres.session import (
+    SCHEMA_TABLE,
     UNSAFE_IF_OFF,
-    Replication,
-    ServiceSettings,
+    Server,
     connect,
     is_unlogged,
     set_session,
     settings_of,
 )
-from sinkbench.sinks.postgres.writing import Filling
+from sinkbench.sinks.postgres.writing import Writes
 from sinkbench.sinks.values import Created, SinkReading, SinkSettings
 from sinkbench.stack import Endpoints
 
@@ -70,21 +66,22 @@ class PostgresSink:
             self._clients = Clients(connection, pooler)
         except psycopg.Error as error:
             raise StackError(f"PostgreSQL does not answer: {str(error).strip().splitlines()[0]}") from None
-        self._service_settings = ServiceSettings(connection, self._console)
-        self._faults = Faults(connection, dsn)
+        self._server = Server(connection, self._console)
+        self._writes = Writes(connection, dsn, self._checkpoint)
         stored = Stored(connection, dsn)
+        self.sequences = stored.sequences
         self.capabilities = Capabilities(
-            service_settings=self._service_settings,
+            service_settings=self._server,
             times=stored,
             others=self._clients,
-            replication=Replication(connection),
+            replication=self._server,
             documents=stored,
-            queries=Queries(connection),
+            queries=stored,
             changes=stored,
-            filling=Filling(connection, self._checkpoint),
+            filling=self._writes,
             pooler=pooler,
-            refusing=self._faults,
-            disk_to_fill=self._faults,
+            refusing=self._writes,
+            disk_to_fill=self._writes,
         )
 
     def _query(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -97,30 +94,26 @@ class PostgresSink:
             self._checkpoint()
         except FileNotFoundError:
             raise TargetError(f"{file}: there is no such file; restore it") from None
-        except FileError as error:
+        except (FileError, psycopg.Error) as error:
             # What a file has committed itself remains.
-            if schema_comment(self._connection, target) == MARK:
+            if isinstance(error, FileError) and schema_comment(self._connection, target) == MARK:
                 self.drop(target)
-            raise TargetError(f"PostgreSQL did not make the table {target} of {file}: {error}") from None
-        except psycopg.Error as error:
             reason = str(error).strip().splitlines()[0]
-            raise StackError(f"PostgreSQL did not make the table {target} of {file}: {reason}") from None
+            to = TargetError if isinstance(error, FileError) else StackError
+            raise to(f"PostgreSQL did not make the table {target} of {file}: {reason}") from None
+        # New sessions have other settings than this one.
+        set_to = {**self.settings(target, {}).durability, **self._server.given.get("postgres", {})}
+        unsafe = ["the table is UNLOGGED"] if is_unlogged(self._connection, target) else []
+        unsafe += [f"{name} is off" for name in UNSAFE_IF_OFF if set_to[name] == "off"]
+        notes = [f"what PostgreSQL has stored may be gone after a crash: {', '.join(unsafe)}"] if unsafe else []
         columns = frozenset(name.lower() for name in columns_of(self._connection, target))
-        return Created(columns, tuple(self._notes(target)))
+        return Created(columns, tuple(notes))
 
     def _checkpoint(self) -> None:
         """Otherwise the trial would pay for earlier writes."""
         if not self._shared:
             with suppress(psycopg.errors.InsufficientPrivilege):
                 self._connection.execute("CHECKPOINT")
-
-    def _notes(self, target: str) -> list[str]:
-        # New sessions have other settings than this one.
-        set_to = {**self.settings(target, {}).durability, **self._service_settings.given.get("postgres", {})}
-        unsafe = [f"{name} is off" for name in UNSAFE_IF_OFF if set_to[name] == "off"]
-        if is_unlogged(self._connection, target):
-            unsafe.insert(0, "the table is UNLOGGED")
-        return [f"what PostgreSQL has stored may be gone after a crash: {', '.join(unsafe)}"] if unsafe else []
 
     def drop(self, target: str) -> None:
         self._counters.pop(target, None)
@@ -153,10 +146,6 @@ class PostgresSink:
         ((rows,),) = self._connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(target)))
         return int(rows)
 
-    def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
-        # A generator, so that errors of the client are mapped while it runs.
-        yield from sequences(self._connection, target, run)
-
     def settings(self, target: str, config: Mapping[str, str]) -> SinkSettings:
         return settings_of(self._connection, target, config)
 
@@ -170,7 +159,7 @@ class PostgresSink:
         return int(self._query("SHOW max_connections")[0][0])
 
     def close(self) -> None:
-        self._faults.close()
+        self._writes.close()
         self._connection.close()
         if self._console is not None:
             self._console.close()

@@ -1,35 +1,80 @@
-"""What sinkbench itself writes to a table: as a plain client, and before a trial."""
+"""What sinkbench does to a table itself: as a plain client, before a trial, and to make writes fail."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import psycopg
 from psycopg import sql
 
+from sinkbench.errors import ServiceError
 from sinkbench.services.failures import map_exceptions, maps_exceptions
+from sinkbench.sinks.kind import SmallDiskMaker
 from sinkbench.sinks.postgres.documents import key_table
-from sinkbench.sinks.postgres.session import APPLICATION, Connection
+from sinkbench.sinks.postgres.session import Connection, connect
 from sinkbench.sinks.values import Destination, Refused
+from sinkbench.stack.smalldisk import SmallDisk
 
 ROWS_AT_ONCE = 250_000
 # A row for each number, with the documents in turn. Keys rise with the numbers, which is cheap for the index, and cover
 # the range of the stations' ids, so that a trial's keys fall among them.
-NO_KEY = (sql.SQL(""), sql.SQL(""))
-KEY = "1000000 + number * 9000000 / {} || '-before-' || lpad(number::text, 10, '0')"
+KEY = "1000000 + number * 9000000 / {} || '-before-' || lpad(number::text, 10, '0'), "
 COPIES = """
     INSERT INTO {} ({}payload) SELECT {}document FROM generate_series(%s::bigint, %s::bigint) AS number
     JOIN unnest(%s::jsonb[]) WITH ORDINALITY AS kept (document, place) ON place = 1 + number %% %s
 """
+# PostgreSQL's errors about a record, and not about a connection.
+REFUSALS = (psycopg.DataError, psycopg.IntegrityError)
+NO_CONNECTION = "no connection"
+# The server's message and SQLSTATE, by reason. A trigger raises it for a superuser as well, who lacks no right.
+SAID: Mapping[str, str] = {
+    "read only": "'cannot execute ' || TG_OP || ' in a read-only transaction', ERRCODE = 'read_only_sql_transaction'",
+    "no right": "'permission denied for table ' || TG_TABLE_NAME, ERRCODE = 'insufficient_privilege'",
+}
+REFUSE = """
+    CREATE FUNCTION {name}.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        RAISE EXCEPTION USING MESSAGE = {said};
+    END $$;
+    CREATE TRIGGER refuse BEFORE INSERT OR UPDATE OR DELETE ON public.{name}
+    FOR EACH STATEMENT EXECUTE FUNCTION {name}.refuse()
+"""
+REASONS = (*SAID, NO_CONNECTION)
+OTHERS = """
+    FROM pg_stat_activity WHERE backend_type = 'client backend' AND datname = current_database()
+    AND application_name <> current_setting('application_name')
+"""
+END_OTHERS = f"SELECT count(pg_terminate_backend(pid)) {OTHERS}"
+# Others' connections, and places that are free or taken by a client that is logging in.
+STILL = f"""
+    SELECT (SELECT count(*) {OTHERS}), current_setting('max_connections')::int - count(*) FROM pg_stat_activity
+    WHERE backend_type = 'client backend' AND datname IS NOT NULL
+"""  # noqa: S608 - of texts of ours
+# A client that is disconnected retries at once, and may find a place before it is taken.
+CROWD_SECONDS = 10.0
+# The tablespace on the small disk. Only one trial at a time has one.
+SPACE = sql.Identifier("sinkbench_small_disk")
+LOCK_SECONDS, TRIES = 5, 4
+# The table or its partitions, and their indexes. Partitioned tables and indexes have no pages.
+PARTS = """
+    WITH RECURSIVE parts(oid) AS (
+        SELECT to_regclass(quote_ident(%s))::oid UNION SELECT inhrelid FROM pg_inherits JOIN parts ON inhparent = oid
+    )
+    SELECT CASE relkind WHEN 'i' THEN 'INDEX' ELSE 'TABLE' END, oid::regclass::text FROM pg_class
+    WHERE relkind IN ('r', 'i') AND oid IN (
+        SELECT oid FROM parts UNION SELECT indexrelid FROM pg_index JOIN parts ON indrelid = parts.oid
+    )
+"""
+THERE = "SELECT FROM pg_tablespace WHERE spcname = 'sinkbench_small_disk'"
 
 
 @maps_exceptions(psycopg.Error)
 class _Connection:
     def __init__(self, to: Destination) -> None:
-        self._connection = psycopg.connect(
-            to.endpoint.address, autocommit=True, application_name=APPLICATION, prepare_threshold=None
-        )
+        self._connection = connect(to.endpoint.address, prepare_threshold=None)
         self._connection.execute("SET search_path TO public")
         self._table = sql.Identifier(to.target)
 
@@ -41,21 +86,13 @@ class _Connection:
 class Copy(_Connection):
     """One COPY per batch, whose data is encoded in advance."""
 
-    def __init__(self, to: Destination) -> None:
-        super().__init__(to)
-        self._statement = sql.SQL("COPY {} (payload) FROM STDIN").format(self._table)
-
     def batch(self, records: Sequence[bytes]) -> bytes:
         return b"".join(_escaped(record) + b"\n" for record in records)
 
     def write(self, batch: bytes) -> None:
-        with _refusals(), self._connection.cursor() as cursor, cursor.copy(self._statement) as copy:
+        statement = sql.SQL("COPY {} (payload) FROM STDIN").format(self._table)
+        with map_exceptions(*REFUSALS, to=Refused), self._connection.cursor().copy(statement) as copy:
             copy.write(batch)
-
-
-def _refusals() -> AbstractContextManager[None]:
-    """Raises PostgreSQL's errors about a record, not those about a connection, as Refused."""
-    return map_exceptions(psycopg.DataError, psycopg.IntegrityError, to=Refused)
 
 
 def _escaped(record: bytes) -> bytes:
@@ -74,22 +111,29 @@ class Insert(_Connection):
         return begins + b",".join(b"('" + record.replace(b"'", b"''") + b"')" for record in records)
 
     def write(self, batch: bytes) -> None:
-        with _refusals():
+        with map_exceptions(*REFUSALS, to=Refused):
             self._connection.execute(batch)
 
 
 @maps_exceptions(psycopg.Error)
-class Filling:
-    def __init__(self, connection: Connection, rest: Callable[[], None]) -> None:
+class Writes:
+    """Inserts rows before a trial; makes every write to a table fail, as in a read-only transaction, without the right,
+    or without a connection; and moves it to a small disk. For both it must be a superuser. What refuses a statement is
+    in the trial's own schema, and removed with it.
+    """
+
+    def __init__(self, connection: Connection, dsn: str, rest: Callable[[], None]) -> None:
         """`rest` is called when all rows are inserted."""
         self._connection = connection
+        self._dsn = dsn
         self._rest = rest
+        # These use up the server's limit (SQLSTATE 53300), and end with this process, however that ends.
+        self._crowd: list[Connection] = []
 
     def fill(self, target: str, rows: int, documents: Sequence[bytes]) -> Iterator[int]:
         table = sql.Identifier(target)
-        key = sql.SQL(KEY).format(sql.Literal(rows))
-        columns, values = (sql.SQL("key, "), key + sql.SQL(", ")) if key_table(self._connection, target) else NO_KEY
-        query = sql.SQL(COPIES).format(table, columns, values)
+        column, key = ("key, ", KEY) if key_table(self._connection, target) else ("", "")
+        query = sql.SQL(COPIES).format(table, sql.SQL(column), sql.SQL(key).format(sql.Literal(rows)))
         texts = [document.decode() for document in documents]
         for first in range(0, rows, ROWS_AT_ONCE):
             end = min(first + ROWS_AT_ONCE, rows)
@@ -98,3 +142,76 @@ class Filling:
         # Otherwise autovacuum would run during the trial.
         self._connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(table))
         self._rest()
+
+    def refuse(self, target: str, why: str) -> None:
+        """Raises ServiceError if others find connections again and again, or this machine has no more of them."""
+        if why != NO_CONNECTION:
+            said, name = sql.SQL(SAID[why]), sql.Identifier(target)
+            self._connection.execute(sql.SQL(REFUSE).format(name=name, said=said))
+            return
+        deadline = time.monotonic() + CROWD_SECONDS
+        while True:
+            ((others, free),) = self._connection.execute(STILL).fetchall()
+            if not others and free <= 0:
+                return
+            if time.monotonic() > deadline:
+                self.close()
+                raise ServiceError(f"PostgreSQL: its connections could not all be taken in {CROWD_SECONDS:g} s")
+            self._connection.execute(END_OTHERS)
+            # Another client may be faster, or is about to leave.
+            with suppress(psycopg.OperationalError):
+                for _ in range(others + max(free, 0)):
+                    self._crowd.append(connect(self._dsn))
+
+    def accept(self, target: str) -> None:
+        drop = sql.SQL("DROP FUNCTION IF EXISTS {}.refuse() CASCADE").format(sql.Identifier(target))
+        self._connection.execute(drop)
+        self.close()
+
+    def close(self) -> None:
+        while self._crowd:
+            self._crowd.pop().close()
+
+    @contextmanager
+    def disk(self, target: str, small_disk: SmallDiskMaker) -> Iterator[SmallDisk]:
+        """Moves a table and its indexes to a small disk of the server's machine, which the server's account owns.
+        Raises ServiceError if the table cannot be moved there, or back.
+        """
+        with small_disk() as disk:
+            disk.used = True
+            try:
+                with map_exceptions(psycopg.Error):
+                    self._move_to(target, disk.path)
+                yield disk
+            finally:
+                with map_exceptions(psycopg.Error):
+                    self._move_back()
+                # A server that is down looks for the tablespace when it starts again.
+                disk.used = False
+
+    def _move_to(self, target: str, directory: Path) -> None:
+        # Left by a controller that was killed.
+        self._move_back()
+        create = sql.SQL("CREATE TABLESPACE {} LOCATION {}").format(SPACE, sql.Literal(str(directory)))
+        self._connection.execute(create)
+        for kind, name in self._connection.execute(PARTS, [target]).fetchall():
+            # PostgreSQL has quoted the name itself.
+            alter = sql.SQL("ALTER {} {} SET TABLESPACE {}")
+            self._connection.execute(alter.format(sql.SQL(kind), sql.SQL(name), SPACE))
+
+    def _move_back(self) -> None:
+        """Moves everything in the tablespace back to the default one and drops it, if it exists."""
+        if not self._connection.execute(THERE).fetchall():
+            return
+        self._connection.execute(f"SET lock_timeout TO '{LOCK_SECONDS}s'")
+        for kind in ("TABLE", "INDEX"):
+            move = sql.SQL("ALTER {} ALL IN TABLESPACE {} SET TABLESPACE pg_default").format(sql.SQL(kind), SPACE)
+            for left in reversed(range(TRIES)):
+                try:
+                    self._connection.execute(move)
+                    break
+                except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable):
+                    # After Ctrl-C a connector may still write.
+                    if not left:
+                        raise
+        self._connection.execute(sql.SQL("DROP TABLESPACE {}").format(SPACE))

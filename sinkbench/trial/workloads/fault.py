@@ -14,19 +14,16 @@ from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.faults import COMMAND, FILL, NONE, OF_NETWORK, OF_SERVICES, POISON, PROMOTE, PlanFault
 from sinkbench.results import Act, Reason, Recovery
 from sinkbench.sinks import needed
-from sinkbench.trial.following import Following, uneven
-from sinkbench.trial.probes import background_probes
-from sinkbench.trial.reasons import check_loaded
+from sinkbench.trial.following import Following, background_probes, uneven
+from sinkbench.trial.record import check_loaded
 from sinkbench.trial.resources import Resources
-from sinkbench.trial.stop import Deed, FaultWatch, Patience
+from sinkbench.trial.stop import Deed, FaultWatch
 from sinkbench.trial.values import After, Faulted, Loaded, Measured, Timeline
 from sinkbench.trial.workload import Around, Figures, Workload
-from sinkbench.trial.workloads.disk import disk_to_fill, usual_roles
+from sinkbench.trial.workloads.around import disk_to_fill, proxied_network, proxy_targets_used, usual_roles
 from sinkbench.trial.workloads.drain import load_topic
 from sinkbench.trial.workloads.injection import Event, Injection
-from sinkbench.trial.workloads.network import proxied_network, proxy_targets_used
-from sinkbench.trial.workloads.offering import Offering
-from sinkbench.trial.workloads.sustain import arrivals_around, clock_ms, one_in, read_arrivals
+from sinkbench.trial.workloads.sustain import Offering, arrivals_around, clock_ms, one_in, read_arrivals
 
 # The producer waits for a restarting broker.
 LATE_SECONDS = 40.0
@@ -71,7 +68,7 @@ class Fault(Workload):
         plan, fault = own.cluster.plan, self.fault
         longest = plan.drain.timeout_seconds + fault.most_seconds
         longest += 0 if self.offered is None else plan.constant_load.seconds
-        watch = FaultWatch(own.records, own.cell.tasks, Patience(fault.patience_seconds, longest))
+        watch = FaultWatch(own.records, own.cell.tasks, fault.patience_seconds, longest)
         doing, meanwhile = "draining", f"{own.records:,} records are drained"
         if self.offered is not None:
             doing, meanwhile = (f"{verb} {self.offered:,.0f} records/s" for verb in ("offering", "taking"))
@@ -86,7 +83,7 @@ class Fault(Workload):
                 for sample in samples:
                     course.take(injection.events())
                     _check_start(own, following, sample, began=course.began)
-                    if following.placement is not None:
+                    if following.seen.placement is not None:
                         load.begin()
                     load.check()
                     injection.check()
@@ -95,7 +92,7 @@ class Fault(Workload):
                             late = self.offered is None and (sample.stored or 0) >= own.records
                             course.found = replace(course.found, too_late=late)
                             own.observer.phase(f"{fault.name}, while {meanwhile}")
-                        injection.begin(following.placement or {})
+                        injection.begin(following.seen.placement or {})
                         course.take(injection.events())
                     # A fault that lasts until all is stored must not be waited for.
                     watch.ended = course.found.began if fault.seconds is None else course.found.ended
@@ -115,7 +112,6 @@ class Fault(Workload):
     def read(self, own: Resources, around: Around, found: Measured) -> After:
         if found.audited.audit is None or around.arriving is None:
             return After()
-        own.observer.phase("reading when records arrived")
         arrivals, why = read_arrivals(own, around)
         return After(arrivals=arrivals, notes=[f"it is not known when records came: {why}"] if why else [])
 
@@ -235,7 +231,7 @@ class _Due:
 
 def _check_start(own: Resources, following: Following, sample: Sample, *, began: bool) -> None:
     """Raises TrialFailed if the tasks do not start, or are uneven before the fault, whose effect that is later."""
-    placed, cell = following.placement, own.cell
+    placed, cell = following.seen.placement, own.cell
     if placed is None and sample.seconds > START_SECONDS:
         text = f"not all of {cell.tasks} tasks started in {START_SECONDS:.0f} s"
         raise TrialFailed(text, ReasonCode.TASKS_NOT_STARTED)

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
+import random
+import signal
+import string
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -23,16 +30,21 @@ from sinkbench.plan.faults import (
     WORKER,
     WORKERS,
     PlanFault,
+    Poison,
 )
+from sinkbench.secrets import redacted
 from sinkbench.sinks import FullDisk, needed, sink_kind
-from sinkbench.stack import Faults
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.workload import Around
-from sinkbench.trial.workloads.command import commanded
-from sinkbench.trial.workloads.offering import Background
-from sinkbench.trial.workloads.poison import poison
+from sinkbench.trial.workloads.sustain import Background
 
+# Includes the time to connect to a remote host; a longer action belongs in the fault's own seconds.
+COMMAND_SECONDS = 60.0
+RUN = "poison"
+"""The `bench.run` of bad records, which are not part of the load."""
+# Elasticsearch's limit for a term is 32,766 bytes, that of a PostgreSQL B-tree 2,704 after compression.
+_TOO_LONG = 40_000
 # Interval at which bad records are written.
 PORTION_SECONDS = 0.25
 # A server may find free space again, and a client a free connection.
@@ -41,6 +53,59 @@ HOLD_SECONDS = 0.5
 RESTART_SECONDS = 60.0
 
 Step = Callable[[], AbstractContextManager[object]]
+
+
+@contextmanager
+def commanded(command: str, undo: str, names: Names) -> Iterator[None]:
+    """Runs `command` in a shell, and `undo` at the end, also if the command failed. Raises StackError."""
+    of_trial = {"TOPIC": names.topic, "CONNECTOR": names.connector, "TARGET": names.target}
+    found = {f"SINKBENCH_{name}": value for name, value in of_trial.items()}
+    try:
+        _run("command", command, found)
+        yield
+    finally:
+        _run("undo", undo, found)
+
+
+def _run(key: str, text: str, variables: Mapping[str, str]) -> None:
+    # A background process would keep a pipe open.
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            ["sh", "-c", text],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **variables},
+            # Ctrl-C must reach only the race, which then undoes the fault.
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(COMMAND_SECONDS)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise StackError(f"'{key}' {text!r} did not end in {COMMAND_SECONDS:g} s, and was killed") from None
+        output.seek(0)
+        said = output.read().decode(errors="replace").strip().splitlines()
+    if code != 0:
+        last = f": {redacted(said[-1].strip())}" if said else ""
+        raise StackError(f"'{key}' {text!r} ended with exit code {code}{last}")
+
+
+def poison(records: Poison, number: int) -> bytes:
+    """Returns a bad record by number, like a good one in its members, and in its size unless that is what is bad."""
+    station = {"id": "9414290", "name": "San Francisco", "lat": "37.8063", "lon": "-122.4659"}
+    level = {"t": "2026-01-31 17:06", "v": "1.234", "s": "0.043", "f": "1,0,0,0", "q": "p"}
+    if records == "nul":
+        station["name"] = "San\0Francisco"
+    elif records == "wrong type":
+        station["lat"], level["t"] = "north", "yesterday"
+    elif records == "too large":
+        station["id"] = "".join(random.Random(number).choices(string.ascii_letters + string.digits, k=_TOO_LONG))
+    document = {"metadata": station, "data": [level], "bench": {"run": RUN, "number": number}}
+    text = json.dumps(document).encode()
+    return text[: len(text) // 2] if records == "not json" else text
 
 
 @dataclass(frozen=True)
@@ -105,51 +170,46 @@ class Injection(Background[None]):
 
     def _steps(self, placement: Mapping[str, int]) -> tuple[str, list[Step]]:
         """Returns the names of what is affected, and the successive steps: each is entered, lasts, and is left."""
-        fault, own, around = self._fault, self._own, self._around
-        service = sink_kind(own.cell.sink).services[0].name
-        if fault.what in OF_SERVICES:
-            services = self._services(service, placement)
+        fault, own, around, what = self._fault, self._own, self._around, self._fault.what
+        service, connect, name = sink_kind(own.cell.sink).services[0].name, own.cluster.connect, own.names.connector
+        if what in OF_SERVICES:
             faults = needed(own.cluster.stack.faults, "faults")
-            steps = [partial(_broken, faults, fault.what, each) for each in services]
-            return ", ".join(services), [*steps]
+            pairs = {
+                "kill": (faults.kill, faults.start),
+                "stop": (faults.stop, faults.start),
+                "freeze": (faults.freeze, faults.thaw),
+            }
+            if what == ISOLATE:
+                network = needed(faults.isolation, "isolation")
+                pairs[what] = (network.isolate, network.rejoin)
+            do, undo = pairs[what]
+            services = self._services(service, placement)
+            return ", ".join(services), [partial(_until, partial(do, each), partial(undo, each)) for each in services]
+        if what == PROMOTE:
+            promotion = needed(needed(own.cluster.stack.faults, "faults").promotion(own.cell.sink), "promotion")
+            promote: Callable[[], object] = lambda: self._events.put(Event(moved=promotion.promote()))  # noqa: E731
+            return f"primary of {service}", [partial(_until, promote, promotion.demote)]
         if around.network is not None:
             return around.network.target, [partial(around.network.broken, fault)]
         if around.disk is not None:
             return f"disk of {service}", [partial(self._filling, around.disk)]
         others: dict[str, tuple[str, list[Step]]] = {
-            PROMOTE: (f"primary of {service}", [self._promoted]),
             REFUSE: (service, [self._refusing]),
             POISON: (fault.hits, [self._poisoning]),
             COMMAND: (fault.name, [partial(commanded, fault.command or "", fault.undo or "", own.names)]),
-            "pause": (CONNECTOR, [self._paused]),
+            "pause": (CONNECTOR, [partial(_until, partial(connect.pause, name), partial(connect.resume, name))]),
             "join": (CONNECTOR, [self._joined]),
             "rename": (CONNECTOR, [self._renamed]),
             "restart": (CONNECTOR, [self._restarted] * fault.times),
         }
-        return others.get(fault.what, ("", []))
+        return others.get(what, ("", []))
 
     def _services(self, of_sink: str, placement: Mapping[str, int]) -> list[str]:
         """Returns the services or workers that the fault affects."""
-        target = self._fault.hits
-        if target == SINK:
-            return [of_sink]
-        if target not in (WORKER, WORKERS):
-            return [target]
-        workers = list(self._own.cluster.stack.endpoints.connect)
-        if target == WORKERS:
-            return workers
+        target, workers = self._fault.hits, list(self._own.cluster.stack.endpoints.connect)
         # A worker without a task would show nothing.
-        return [next((name for name in reversed(workers) if placement.get(name)), workers[-1])]
-
-    @contextmanager
-    def _promoted(self) -> Iterator[None]:
-        faults = needed(self._own.cluster.stack.faults, "faults")
-        promotion = needed(faults.promotion(self._own.cell.sink), "promotion")
-        self._events.put(Event(moved=promotion.promote()))
-        try:
-            yield
-        finally:
-            promotion.demote()
+        busy = next((name for name in reversed(workers) if placement.get(name)), workers[-1])
+        return {SINK: [of_sink], WORKERS: workers, WORKER: [busy]}.get(target, [target])
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -157,10 +217,8 @@ class Injection(Background[None]):
         with closing(self._own.cluster.another_sink(self._own.cell.sink)) as sink:
             refusing = needed(sink.capabilities.refusing, "refusing")
             try:
-                if why == "no connection":
-                    self._hold(partial(refusing.refuse, target, why))
-                else:
-                    refusing.refuse(target, why)
+                refuse = partial(refusing.refuse, target, why)
+                self._hold(refuse) if why == "no connection" else refuse()
                 yield
             finally:
                 refusing.accept(target)
@@ -199,15 +257,6 @@ class Injection(Background[None]):
         yield
 
     @contextmanager
-    def _paused(self) -> Iterator[None]:
-        connect, name = self._own.cluster.connect, self._own.names.connector
-        connect.pause(name)
-        try:
-            yield
-        finally:
-            connect.resume(name)
-
-    @contextmanager
     def _joined(self) -> Iterator[None]:
         second = self._own.named(self._own.names.second)
         second.create_topic()
@@ -238,16 +287,9 @@ class Injection(Background[None]):
 
 
 @contextmanager
-def _broken(faults: Faults, what: str, service: str) -> Iterator[None]:
-    """Kills, stops, freezes or isolates a service, and restores it."""
-    if what == ISOLATE:
-        network = needed(faults.isolation, "isolation")
-        do, undo = network.isolate, network.rejoin
-    else:
-        do = {"kill": faults.kill, "stop": faults.stop, "freeze": faults.freeze}[what]
-        undo = faults.thaw if what == "freeze" else faults.start
-    do(service)
+def _until(do: Callable[[], object], undo: Callable[[], object]) -> Iterator[None]:
+    do()
     try:
         yield
     finally:
-        undo(service)
+        undo()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 
@@ -16,27 +20,109 @@ from sinkbench.analysis.rates import progress
 from sinkbench.analysis.samples import Sample, stored_counts
 from sinkbench.analysis.stalls import stalls
 from sinkbench.bottleneck.rules import LEAST_OFFERED
-from sinkbench.errors import ReasonCode, ServiceError
+from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.metrics.seen import rounded
 from sinkbench.plan.plan import Plan
 from sinkbench.results import LatencyMs, Reads, Reason
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Arrivals, ArrivalWatch
-from sinkbench.trial.following import Following
-from sinkbench.trial.probes import probes
-from sinkbench.trial.reads import Reader, Told
-from sinkbench.trial.reasons import check_loaded
-from sinkbench.trial.record import bottleneck, noted
+from sinkbench.trial.following import Following, probes
+from sinkbench.trial.reads import Order, Reader, Told
+from sinkbench.trial.record import bottleneck, check_loaded, noted
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.stop import DrainWatch, Timeouts
 from sinkbench.trial.values import After, Loaded, Measured, Timeline
 from sinkbench.trial.workload import Around, Figures, Workload
-from sinkbench.trial.workloads.offering import Offering
 
+# A load may take this share of its time, plus some seconds, longer. Then it is aborted:
+# the generator is too slow.
+LATE_SHARE, LATE_SECONDS = 0.1, 5.0
 # Long enough for a 99th percentile at a few queries a second.
 IDLE_SECONDS = 15.0
 # Two clocks that drift by less than this during a trial were not set.
 CLOCK_STEP_MS = 10.0
+LIMIT, OFFER_LESS = "the generator was the limit", "offer less, or use more load generators"
+
+
+Result = TypeVar("Result")
+
+
+class Background(Generic[Result]):
+    """Work in a separate thread, started once. The end of the context stops it and waits."""
+
+    def __init__(self, name: str) -> None:
+        self._stop = threading.Event()
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._future: Future[Result] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._pool.shutdown(wait=True)
+
+    def _submit(self, work: Callable[[], Result]) -> None:
+        """Starts the work, which must check `_stop` while it waits."""
+        self._future = self._pool.submit(work)
+
+    def check(self) -> None:
+        """Raises the error of the work, if it has ended with one."""
+        if self._future is not None and self._future.done():
+            self._future.result()
+
+
+class Offering(Background[Loaded]):
+    """A load in a separate thread. An early end of the context aborts it.
+
+    After an error it finishes, unless late: a complete load can be audited.
+    """
+
+    def __init__(
+        self, own: Resources, rate: float, late_seconds: float = LATE_SECONDS, loaded: Loaded | None = None
+    ) -> None:
+        """`rate` is in records per second; the load may take a tenth plus `late_seconds` longer. Nothing is left to do
+        for a backlog that is `loaded` before the connector starts."""
+        super().__init__("load")
+        self._own = own
+        self._rate = rate
+        self._late_seconds = late_seconds
+        self._began = 0.0
+        self.loaded = loaded
+
+    def __exit__(self, *raised: object) -> None:
+        failed = isinstance(raised[1], TrialFailed | ServiceError | OSError)
+        if failed and self.loaded is None and self._future is not None:
+            with suppress(TrialFailed, ServiceError, OSError, TimeoutError):
+                self._own.observer.phase("letting the load end")
+                self.loaded = self._future.result(max(self._seconds_left(), 0.0))
+        super().__exit__(*raised)
+
+    def begin(self) -> None:
+        if self._future is None and self.loaded is None:
+            self._began = time.monotonic()
+            self._submit(partial(self._own.load_topic, self._rate, stop=self._stop))
+
+    def check(self) -> None:
+        """Raises TrialFailed if the load failed or is too slow."""
+        super().check()
+        if self._future is not None and not self._future.done() and self._seconds_left() < 0:
+            due, taken = self._own.records / self._rate, time.monotonic() - self._began
+            text = f"after {taken:.0f} s it had not sent what was due in {due:.0f} s"
+            raise TrialFailed(f"{LIMIT}: {text}; {OFFER_LESS}", ReasonCode.GENERATOR_TOO_SLOW)
+
+    def result(self) -> Loaded:
+        """Returns the result once all is stored. Raises TrialFailed if the load failed or has not begun."""
+        if self.loaded is not None:
+            return self.loaded
+        if self._future is None:
+            raise TrialFailed("the load was not begun, since the tasks did not start", ReasonCode.TASKS_NOT_STARTED)
+        self.loaded = self._future.result()
+        return self.loaded
+
+    def _seconds_left(self) -> float:
+        due = self._own.records / self._rate
+        return self._began + due * (1 + LATE_SHARE) + self._late_seconds - time.monotonic()
 
 
 def records_offered(plan: Plan, offered: float) -> int:
@@ -74,11 +160,11 @@ class Sustain(Workload):
         own.observer.phase(f"offering {self.offered:,.0f} records/s")
         following = Following(own, probes(own, growing=True), DrainWatch(own.records, own.cell.tasks, timeouts))
         offering, told = Offering(own, self.offered), None
-        reading = nullcontext() if own.cell.reads is None else Reader(own.read_order)
+        reading = nullcontext() if own.cell.reads is None else Reader(order_of(own))
         with following, offering, around.arriving or nullcontext(), reading as reader:
             with following.samples() as samples:
                 for _ in samples:
-                    if following.placement is not None:
+                    if following.seen.placement is not None:
                         offering.begin()
                         if reader is not None:
                             reader.begin()
@@ -91,27 +177,21 @@ class Sustain(Workload):
     def read(self, own: Resources, around: Around, found: Measured) -> After:
         if found.audited.audit is None:
             return After()
-        idle = self._read_idle(own, found)
-        own.observer.phase("reading when records arrived")
+        idle = None
+        if found.timeline.reads is not None:
+            own.observer.phase("asking queries of an idle sink")
+            with Reader(order_of(own)) as reader:
+                reader.begin()
+                time.sleep(min(IDLE_SECONDS, own.cluster.plan.constant_load.seconds))
+                idle = reader.end()
         arrivals, why = read_arrivals(own, around)
         return After(arrivals=arrivals, idle_reads=idle, notes=[f"no latency: {why}"] if why else [])
-
-    def _read_idle(self, own: Resources, found: Measured) -> Told | None:
-        """Runs the same queries while the sink is idle."""
-        if found.timeline.reads is None:
-            return None
-        own.observer.phase("asking queries of an idle sink")
-        with Reader(own.read_order) as reader:
-            reader.begin()
-            time.sleep(min(IDLE_SECONDS, own.cluster.plan.constant_load.seconds))
-            return reader.end()
 
     def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
         more, share = [], found.offered_share
         times, lags = _while_offered(found.samples, found.records)
         if share is not None and share < LEAST_OFFERED and not reasons:
-            text = f"the generator was the limit: it sent {100 * share:.1f} % of the load in time; offer less, or use"
-            text += " more load generators"
+            text = f"{LIMIT}: it sent {100 * share:.1f} % of the load in time; {OFFER_LESS}"
             more.append(Reason(code=ReasonCode.GENERATOR_TOO_SLOW, text=text, figures={"share": share}))
         elif not times and not reasons:
             text = "no sample was taken while the load was offered; ask for a longer sustain.seconds"
@@ -140,6 +220,12 @@ class Sustain(Workload):
         }
 
 
+def order_of(own: Resources) -> Order:
+    cluster, cell = own.cluster, own.cell
+    endpoints = cluster.stack.endpoints
+    return Order(endpoints, cluster.checkout, cell.sink, own.names.target, cluster.queries, cell.reads or 0.0)
+
+
 def arrivals_around(own: Resources) -> AbstractContextManager[ArrivalWatch | None]:
     """Returns a watch of arrivals in the sink; it is None if the sink cannot show them."""
     times, interval = own.sink.capabilities.times, own.cluster.plan.constant_load.arrival_interval_ms / 1000
@@ -148,10 +234,10 @@ def arrivals_around(own: Resources) -> AbstractContextManager[ArrivalWatch | Non
 
 def read_arrivals(own: Resources, around: Around) -> tuple[Arrivals | None, str]:
     """Returns when records arrived, or None and the reason."""
+    own.observer.phase("reading when records arrived")
     if around.arriving is None:
         return None, "this sink does not tell when records arrived"
-    stepped = clock_step(around.clock_ms, clock_ms())
-    if stepped is not None:
+    if (stepped := clock_step(around.clock_ms, clock_ms())) is not None:
         return None, stepped
     try:
         return around.arriving.read(own.names.trial, one_in(own.cluster.plan, own.records)), ""

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.rates import drain_rate, median_low_high, ratio_to_slowest
+from sinkbench.analysis.rates import drain_rate, median_low_high
 from tests.support.present import present
 
 
@@ -85,8 +85,3 @@ def test_lists_that_do_not_belong_together_are_refused() -> None:
 def test_several_values_come_to_their_median_lowest_and_highest() -> None:
     assert (median_low_high([3.0, 1.0, 2.0]), median_low_high([1.0, 2.0])) == ((2.0, 1.0, 3.0), (1.5, 1.0, 2.0))
     assert median_low_high([]) is None
-
-
-def test_ratios_are_to_the_slowest_that_has_a_rate() -> None:
-    assert (ratio_to_slowest([200.0, None, 100.0]), ratio_to_slowest([None])) == ([2.0, None, 1.0], [None])
-    assert (ratio_to_slowest([0.0, 5.0]), ratio_to_slowest([])) == ([None, None], [])

@@ -76,7 +76,7 @@ where:
 newest: {by: data.0.t, most: 20}
 """
 TOPOLOGY = b"""\
-kafka: {nodes: [kafka, kafka-east], heap: 512m, replication: 2, min_insync_replicas: 1}
+kafka: {nodes: 2, heap: 512m, replication: 2, min_insync_replicas: 1}
 connect: {nodes: 2}
 elasticsearch: {nodes: 3, shards: 3, replicas: 1}
 postgres: {nodes: 2, synchronous: true}

@@ -22,10 +22,6 @@ def postgres(**given: Any) -> dict[str, SinkState]:
     return {"postgres": SinkState(database=database(**given), pooler=pooler())}
 
 
-def through_pooler(**given: Any) -> dict[str, SinkState]:
-    return {"postgres": SinkState(database=database(), pooler=pooler(**given))}
-
-
 def of_plan(*connectors: Connector, **given: Any) -> Facts:
     return facts(**{"plan": "mine", "partitions": 24, "keys": 10_000, "connectors": connectors, **given})
 
@@ -60,7 +56,10 @@ INVALID = [
     ),
     (
         "small-pool",
-        of_plan(jdbc(tasks=9, planned=True, pooled=True, url=POOLED), sinks=through_pooler(most_clients=10, clients=4)),
+        of_plan(
+            jdbc(tasks=9, planned=True, pooled=True, url=POOLED),
+            sinks={"postgres": SinkState(pooler=pooler(most_clients=10, clients=4))},
+        ),
         "9 tasks open 9 connections to the pooler, which takes 10, less 4 of others",
     ),
     (
@@ -154,11 +153,8 @@ def test_what_a_rule_lacks_of_a_single_connector_is_named_such_as_topics_that_it
 
 
 def test_a_command_that_asks_a_secured_service_says_how_to_be_let_in() -> None:
-    curl = "curl --cacert /ca.pem -u bench"
-    for code, connectors in (
-        ("failed-tasks", (jdbc(tasks=3, failed=1),)),
-        ("other-connectors", (jdbc(trials=True), jdbc(name="b"))),
-    ):
+    curl, trial = "curl --cacert /ca.pem -u bench", jdbc(trials=True)
+    for code, connectors in (("failed-tasks", (jdbc(failed=1),)), ("other-connectors", (trial, jdbc(name="b")))):
         (each,) = found(facts(connectors=connectors, worker_curl=curl), code)
         assert f"{curl} -X P" in each.fix, code
 

@@ -9,10 +9,9 @@ import pytest
 
 from loadgen.dataset.store import Builder
 from sinkbench.errors import ServiceError
-from sinkbench.limits.clients import Writers
+from sinkbench.limits.clients import MakeRecords, Write, Writers, Written, make_records, write_for
 from sinkbench.limits.consume import dropping
 from sinkbench.limits.measure import LimitJob
-from sinkbench.limits.process import MakeRecords, Write, Written, make_records, write_for
 from sinkbench.limits.tune import Attempt, Measured, Point, Tuned, step_up
 from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination, Refused

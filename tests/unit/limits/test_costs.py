@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sinkbench.limits.costs import Costs, costs_between, disturbance
 from sinkbench.limits.measure import LimitJob
-from sinkbench.limits.tune import Measured, Point, Tuned
+from sinkbench.limits.tune import Costs, Measured, Point, Tuned, costs_between, disturbance
 from sinkbench.results import Limit
 from sinkbench.trial.resources import Observer
 from tests.support.silent import Silent

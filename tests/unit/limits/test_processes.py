@@ -11,8 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from sinkbench.limits.clients import Writers
-from sinkbench.limits.process import MakeRecords
+from sinkbench.limits.clients import MakeRecords, Writers
 from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination
 from sinkbench.stack import Endpoint

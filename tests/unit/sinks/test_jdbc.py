@@ -2,8 +2,8 @@
 
 import pytest
 
+from sinkbench.sinks.postgres.clients import refusal
 from sinkbench.sinks.postgres.session import own_commit
-from sinkbench.sinks.postgres.state import refusal
 from sinkbench.stack import Endpoint
 from tests.support.endpoints import endpoints
 from tests.support.parrots import postgres_parrot

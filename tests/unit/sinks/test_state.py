@@ -9,10 +9,10 @@ import pytest
 
 from sinkbench.errors import TargetError
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks.elasticsearch import state as elasticsearch
+from sinkbench.sinks.elasticsearch import nodes as elasticsearch
 from sinkbench.sinks.elasticsearch.client import connect
 from sinkbench.sinks.elasticsearch.documents import stored_bytes
-from sinkbench.sinks.postgres import state as postgres
+from sinkbench.sinks.postgres import clients as postgres
 from sinkbench.stack import Endpoint
 
 ASKED = {"most": 100, "reserved": 3, "sees": True, "backends": 12}

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings, load_settings
-from sinkbench.stack import Endpoints, compose, composemeter
+from sinkbench.stack import Endpoints, compose, engine
 from sinkbench.stack.assembly import checks, shared_variables
 from sinkbench.stack.compose import BASE, ComposeCli, ComposeStack
 from sinkbench.stack.compose import PUBLISHED as PUBLISHED_FILE
@@ -308,7 +308,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
 
 def test_a_reading_is_given_out_once(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     stack = opened([container("kafka"), container("postgres", state="exited", status="Exited (1)")])
-    monkeypatch.setattr(composemeter, "LEAST_SECONDS", 600.0)
+    monkeypatch.setattr(engine, "LEAST_SECONDS", 600.0)
     first, again = stack.usage(), stack.usage()
     assert first.cpu_seconds == {"kafka": 1.5, "postgres": None}
     assert first.memory_bytes == again.memory_bytes == {"kafka": 2.0, "postgres": None}

@@ -112,24 +112,6 @@ def start_loadgen(folder: Path, **environment: str) -> list[str]:
     return subprocess.run(command, env=given, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-@pytest.mark.parametrize(
-    ("environment", "options"),
-    [
-        ({"LOADGEN_PRIVATE_NETWORK": "false"}, []),
-        ({"LOADGEN_PRIVATE_NETWORK": "true"}, ["--private-network"]),
-        (
-            {"LOADGEN_TLS_CERTIFICATE": "a b.pem", "LOADGEN_TLS_KEY": "k", "LOADGEN_USERS": "u"},
-            ["--tls-certificate", "a b.pem", "--tls-key", "k", "--users", "u"],
-        ),
-    ],
-)
-def test_a_load_generator_learns_from_its_environment_who_may_ask_it(
-    tmp_path: Path, environment: dict[str, str], options: list[str]
-) -> None:
-    whole = ["-m", "loadgen", "serve", "--listen", "127.0.0.1:0", "--bootstrap", "k:1"]
-    assert start_loadgen(tmp_path, **environment) == [*whole, *options]
-
-
 def test_a_load_generator_in_a_container_gets_secrets_in_files_of_its_own(tmp_path: Path) -> None:
     for name in ("node.key", "users"):
         (tmp_path / name).write_text(f"{name} of it")

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.names import in_short
-from sinkbench.results import Audit, Bloat, CellSummary, Connections, Pool, Reason, TrialRecord
+from sinkbench.results import Asked, Audit, Bloat, CellSummary, Connections, Pool, Reason, TrialRecord
 from sinkbench.summary.cells import cpu_by_block, scalings, summarize, valid_by_block
 from tests.support.present import present
-from tests.support.trials import CELL, CLEAN, OTHER, a_cell, trial
+from tests.support.trials import CELL, CLEAN, JDBC, OTHER, a_cell, trial
 
 
 def cell_of(*trials: TrialRecord) -> CellSummary:
@@ -203,11 +203,17 @@ def test_from_five_valid_trials_on_a_rate_has_an_interval() -> None:
     assert present(enough.interval).blocks == 5
 
 
-def test_ratios_are_to_the_slowest_cell_from_blocks_in_which_both_are_valid() -> None:
+def test_ratios_are_to_the_slowest_cell_of_the_same_job_from_blocks_in_which_both_are_valid() -> None:
     blocks = {1: 3, 2: 1, 3: 2, 4: 5, 5: 4, 6: 7, 7: 6}
-    fast = [trial(3000.0 * noise, block=block) for block, noise in blocks.items()]
-    slow = [trial(1000.0 * noise, OTHER, block=n, invalid=["x"] if n == 7 else []) for n, noise in blocks.items()]
-    first, second = summarize([CELL, OTHER], [*fast, *slow])
+    job = {"queries": [Asked(query="a", right=True, by_index=True)]}
+    fast = [trial(3000.0 * noise, block=block, **job) for block, noise in blocks.items()]
+    slow = [trial(1000.0 * noise, OTHER, block=n, invalid=["x"] * (n == 7), **job) for n, noise in blocks.items()]
+    # What does less, or what nobody knows, is compared with neither.
+    less = [trial(10.0, JDBC, block=n, queries=[Asked(query="a", right=True, by_index=False)]) for n in blocks]
+    first, second, third = summarize([CELL, OTHER, JDBC], [*fast, *slow, *less])
+    assert third.ratio is None
+    unasked = [each.model_copy(update={"queries": []}) for each in (*fast, *slow)]
+    assert [each.ratio for each in summarize([CELL, OTHER], unasked)] == [None, None]
     assert first.ratio is not None
     assert (first.ratio.to, first.ratio.blocks, first.ratio.estimate) == (OTHER.key, 6, pytest.approx(3))
     assert second.ratio is None
@@ -259,7 +265,8 @@ def test_the_rate_of_a_cell_that_is_not_warm_is_nowhere() -> None:
     cold = [trial(rate, block=n, warm=False, compiling_share=0.4) for n, rate in enumerate((300.0, 500.0), start=1)]
     warm = [trial(5_000.0, OTHER, block=n, warm=True) for n in (1, 2)]
     first, second = summarize([CELL, OTHER], [*cold, *warm])
-    assert present(first.at_least).figures == {"records_per_second": 500}
+    assert present(first.at_least).figures == {"fastest_trial": 500, "records_per_second": 500}
+    assert (first.fastest_trial, second.fastest_trial) == (500, 5_000)
     assert (first.records_per_second, first.ratio, first.passed) == (None, None, True)
     assert first.verdict == first.at_least.text
     assert valid_by_block(cold) == {}

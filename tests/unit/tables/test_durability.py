@@ -5,6 +5,7 @@ import pytest
 from sinkbench.results import CellSummary, Durability
 from sinkbench.tables.answers import answer_lines
 from tests.support.trials import cell_summary, run_summary
+from tests.unit.summary.test_answers import asked
 
 BULK, JDBC = "elasticsearch/camel-bulk", "postgres/jdbc"
 KAFKA = "acks all, 3 of 3 in sync"
@@ -15,11 +16,11 @@ USUAL = Durability(text="1 node, disk", nodes=1, on_disk=1, kafka="acks all, 1 o
 
 
 def bulk(durability: Durability | None) -> CellSummary:
-    return cell_summary(BULK, 27_000, 28_000, 29_000, durability=durability)
+    return cell_summary(BULK, 27_000, 28_000, 29_000, durability=durability, queries=asked("day", "near"))
 
 
-def jdbc(durability: Durability | None, label: str = JDBC) -> CellSummary:
-    return cell_summary(label, 84_000, 90_200, 95_000, durability=durability)
+def jdbc(durability: Durability | None, label: str = JDBC, rate: float = 90_200) -> CellSummary:
+    return cell_summary(label, 84_000, rate, 99_000, durability=durability, queries=asked("day", "near"))
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ def test_an_answer_says_which_cells_are_not_equally_durable(
 
 
 def test_an_answer_of_one_sink_whose_safety_is_varied_says_so_too() -> None:
-    (safety,) = answer_lines(run_summary(jdbc(TWICE, "a/on"), cell_summary("a/off", 99_000, durability=ASYNC)))
+    (safety,) = answer_lines(run_summary(jdbc(TWICE, "a/on"), jdbc(ASYNC, "a/off", 99_000)))
     assert "They do not store as durably: a/off on 1 node, memory (5 s); a/on on 2 nodes, disk." in safety
 
 

@@ -20,8 +20,7 @@ from sinkbench.stack import Stack, Usage
 from sinkbench.trial.audit import counted
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
-from sinkbench.trial.resources import Resources
-from sinkbench.trial.target import create_target
+from sinkbench.trial.resources import Resources, create_target
 from sinkbench.trial.values import TopicLoad
 from tests.support.endpoints import endpoints
 from tests.support.fakecluster import Quiet

@@ -12,8 +12,7 @@ from sinkbench.results import Audit, Rescale, RunSummary, TrialRecord
 from sinkbench.summary.cells import scalings, summarize
 from sinkbench.tables.cells import render
 from sinkbench.trial.values import Rescaled
-from sinkbench.trial.workloads.drain import rate_after
-from sinkbench.trial.workloads.rescale import rescale_of, stalls_outside
+from sinkbench.trial.workloads.drain import rate_after, rescale_of, stalls_outside
 from tests.support.trials import run_summary, sample, trial
 
 PLAN = Plan.model_validate(

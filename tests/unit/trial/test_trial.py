@@ -25,8 +25,7 @@ from sinkbench.trial.resources import Resources
 from sinkbench.trial.sampler import Sources
 from sinkbench.trial.trial import run_trial
 from sinkbench.trial.values import Loaded, TopicLoad
-from sinkbench.trial.workloads.drain import Drain, take_pilot
-from sinkbench.trial.workloads.rescale import LiveRescale
+from sinkbench.trial.workloads.drain import Drain, LiveRescale, take_pilot
 from sinkbench.trial.workloads.sustain import Sustain, records_offered
 from tests.support.fakecluster import FakeCluster, FakeSampler, FakeSink, Quiet
 
@@ -74,7 +73,7 @@ def test_a_drain_goes_from_an_empty_sink_to_the_audit() -> None:
     assert record.audit.clean
     assert (record.placement, record.window_seconds) == ({"w0": 1, "w1": 1, "w2": 1}, pytest.approx(20, abs=0.6))
     assert (record.cell, record.block, record.trial) == (CELL.key, 1, "abcdef_001")
-    assert (record.connector, record.disk_bytes_per_record) == ("a.SinkConnector", 600)
+    assert (record.connector, record.disk_bytes_per_record) == ("a.SinkConnector", None)
     assert record.peak_memory.keys() == {"kafka", "postgres"}
     assert record.total_peak_memory_bytes == pytest.approx(1.1e9, rel=0.01)
 
@@ -263,7 +262,7 @@ class Shared(FakeSink):
 def test_connections_that_others_open_meanwhile_hide_the_peak(
     unattributed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sinkbench.trial.interference.CLOSING_SECONDS", 0.0)
+    monkeypatch.setattr("sinkbench.trial.conditions.CLOSING_SECONDS", 0.0)
     monkeypatch.setattr(Shared, "unattributed", unattributed)
     cluster = FakeCluster(PLAN)
     cluster.sink = lambda name: Shared(cluster)  # type: ignore[method-assign]

@@ -12,7 +12,7 @@ from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Durability, TrialRecord
 from sinkbench.summary.cells import summarize
-from sinkbench.trial import replication
+from sinkbench.trial import conditions
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.trial import run_trial
@@ -41,8 +41,8 @@ BEHIND = {number: (1 + number % 3, (1, 2, 3), (1, 2)) for number in range(3)}
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is waited for."""
-    monkeypatch.setattr(replication, "SETTLE_SECONDS", 0.0)
-    monkeypatch.setattr(replication, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(conditions, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(conditions, "AGAIN_SECONDS", 0.0)
 
 
 def own_of(cluster: Any) -> Resources:
@@ -72,7 +72,7 @@ def test_an_index_that_stays_yellow_ends_the_trial_before_its_connector(monkeypa
     (cell,) = summarize(expand(PLAN, 3), [record])
     assert cell.verdict == "invalid: the index is yellow; add a node"
     # What comes to rest is waited for.
-    monkeypatch.setattr(replication, "SETTLE_SECONDS", 60.0)
+    monkeypatch.setattr(conditions, "SETTLE_SECONDS", 60.0)
     assert drain(FakeCluster(PLAN, helds=[YELLOW, YELLOW, GOOD])).reasons == []
 
 
@@ -102,7 +102,7 @@ def test_what_a_fault_has_broken_is_a_note_and_no_reason() -> None:
 
 def test_what_does_not_hold_before_the_fault_makes_its_trial_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
     assert codes(faulted(FakeCluster(FAULTS, helds=[YELLOW] * 50))) == [CODES.INDEX_NOT_GREEN]
-    monkeypatch.setattr(Resources, "placement", lambda own, found: {"w0": 3, "w1": 0, "w2": 0})
+    monkeypatch.setattr("sinkbench.trial.following.placement", lambda *found: {"w0": 3, "w1": 0, "w2": 0})
     assert codes(faulted(FakeCluster(FAULTS))) == [CODES.TASKS_UNEVEN]
 
 
