@@ -31,7 +31,7 @@ from sinkbench.runs.listing import list_runs
 from sinkbench.runs.reader import load_run
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks.jdbcurl import jdbc_url
-from sinkbench.stack.stackfile import load_stack_file
+from sinkbench.stack.external import load_stack_file
 from sinkbench.topology import load_topology
 from tests.support.counts import count
 from tests.support.mutation import changed_bytes, changed_json, changed_values

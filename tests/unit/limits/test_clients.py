@@ -10,8 +10,7 @@ import pytest
 from loadgen.dataset.store import Builder
 from sinkbench.errors import ServiceError
 from sinkbench.limits.clients import MakeRecords, Write, Writers, Written, make_records, write_for
-from sinkbench.limits.consume import dropping
-from sinkbench.limits.measure import LimitJob
+from sinkbench.limits.measure import LimitJob, dropping
 from sinkbench.limits.tune import Attempt, Measured, Point, Tuned, step_up
 from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination, Refused

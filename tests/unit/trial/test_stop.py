@@ -183,11 +183,6 @@ def test_a_pilot_ends_when_its_rate_is_steady_and_its_jvms_do_not_compile(
     assert pilot_seconds(rates, (4, 45), compiling) == seconds
 
 
-def test_a_pilot_goes_on_while_its_rate_rises() -> None:
-    rising = [100 * 1.1**second for second in range(20)]
-    assert 20 <= pilot_seconds([*rising, *[rising[-1]] * 40], (4, 45)) <= 28
-
-
 @pytest.mark.parametrize(("seen", "second"), [(True, 8), (False, 30)])
 def test_a_pilot_whose_compilers_are_seen_may_rise_a_little(seen: bool, second: int) -> None:
     # By a tenth each 4 s, for 22 s.

@@ -16,7 +16,7 @@ from sinkbench.trial import conditions
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.trial import run_trial
-from sinkbench.trial.workloads.drain import Drain, take_pilot
+from sinkbench.trial.workloads.drain import Drain
 from sinkbench.trial.workloads.fault import Fault
 from sinkbench.trial.workloads.sustain import records_offered
 from tests.support.fakecluster import FakeCluster, FakeSink, Quiet
@@ -86,11 +86,6 @@ def test_what_does_not_hold_any_more_when_the_connector_is_gone_makes_the_trial_
     record = drain(FakeCluster(PLAN, helds=[GOOD, YELLOW]))
     assert codes(record) == [CODES.INDEX_NOT_GREEN]
     assert record.audit.clean
-
-
-def test_a_pilot_of_what_does_not_hold_has_no_rate() -> None:
-    found = take_pilot(own_of(FakeCluster(PLAN, helds=[YELLOW] * 50)))
-    assert (found.records_per_second, found.problem) == (None, "the index is yellow; add a node")
 
 
 def test_what_a_fault_has_broken_is_a_note_and_no_reason() -> None:
