@@ -114,7 +114,9 @@ def runs(results: Results = RESULTS) -> None:
 @app.command()
 def export(
     run: OptionalRun = None,
-    form: Annotated[str, typer.Option("--format", help="csv (a row a cell), json (the summary) or md")] = "csv",
+    form: Annotated[
+        str, typer.Option("--format", help="csv (a row a cell), json (the summary), md or junit (checks)")
+    ] = "csv",
     to: Annotated[Path | None, typer.Option(help="file to write (default: the output)")] = None,
     prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the run's")] = None,
     results: Results = RESULTS,

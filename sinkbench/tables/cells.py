@@ -27,6 +27,7 @@ from sinkbench.metrics.rate import at_least_in_words
 from sinkbench.metrics.recovery import RECOVERIES, STATUS
 from sinkbench.metrics.rescale import RESCALES
 from sinkbench.results import Bottleneck, CellSummary, RunSummary, TrialRecord
+from sinkbench.summary.thresholds import threshold_lines
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.faults import fault_line, fault_lines, is_faults, matrix_table
 from sinkbench.tables.lines import load_lines, price_lines, record_lines
@@ -54,6 +55,7 @@ def sections(summary: RunSummary, width: int = WIDTH, trials: Sequence[TrialReco
     """All that has data, with tables of at most `width` columns."""
     found: list[tuple[str, str, Sequence[str | Table | None]]] = [
         ("cells", "Cells", _cells(summary, width)),
+        ("thresholds", "Thresholds", threshold_lines(summary)),
         ("queries", "Queries", [query_table(summary), cell_table(READS, summary), *query_lines(summary)]),
         ("bottlenecks", "Bottlenecks and limits", _bottlenecks(summary)),
         ("cpu", "CPU time", [cpu_table(summary)]),
