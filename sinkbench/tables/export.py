@@ -20,7 +20,7 @@ from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import heading, remarks
 from sinkbench.tables.faults import is_faults, matrix_texts
 from sinkbench.tables.junit import junit
-from sinkbench.tables.markdown import escaped, markdown_table
+from sinkbench.tables.text import escaped, markdown_table
 
 
 def export(summary: RunSummary, form: str) -> str:

@@ -93,6 +93,7 @@ def test_a_standby_that_is_waited_for_and_is_not_there_makes_the_trial_invalid_a
     assert "(synchronous_standby_names nobody) are in sync and streaming: none is connected" in reason.text
 
 
+@pytest.mark.long
 def test_a_standby_that_is_in_sync_holds_and_has_every_record(stack: LocalStack, tmp_path: Path) -> None:
     with standby(stack), waits_for(stack, "*") as hand:
         until(lambda: hand.execute("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'").fetchall(), 20)

@@ -42,9 +42,8 @@ from sinkbench.summary.selftest import LABELS, is_selftest, noise_lines, noise_o
 from sinkbench.summary.thresholds import VALUES, threshold_lines
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import render
-from sinkbench.tables.comparison import as_markdown, as_text, compared
+from sinkbench.tables.comparison import as_markdown, as_text, compared, runs_table
 from sinkbench.tables.export import export
-from sinkbench.tables.runs import runs_table
 from sinkbench.tables.screen import screen
 from sinkbench.tables.text import plain_text
 from tests.frozen.renamed import NOW
@@ -234,8 +233,7 @@ def _said(section: PageSection) -> Iterator[str]:
         if isinstance(part, Lines):
             yield from part.lines
         elif isinstance(part, Figure | ReportTable):
-            table = part.table if isinstance(part, Figure) else part
-            rows = [] if table is None else [table.headers, *table.rows]
+            rows = [] if isinstance(part, Figure) else [part.headers, *part.rows]
             yield from (f"- {part.caption}", *map(" | ".join, rows))
 
 
