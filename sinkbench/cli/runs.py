@@ -19,7 +19,6 @@ from sinkbench.suggest import did_you_mean
 from sinkbench.tables import comparison as table
 from sinkbench.tables.cells import render, sections, spaced
 from sinkbench.tables.export import export as export_run
-from sinkbench.tables.runs import runs_table
 from sinkbench.tables.screen import screen
 from sinkbench.tables.text import plain_text
 
@@ -108,13 +107,15 @@ def runs(results: Results = RESULTS) -> None:
     Damaged and unfinished ones are among them.
     """
     found = list_runs(results)
-    write(runs_table(found) if found else f"no runs in {results}\n")
+    write(table.runs_table(found) if found else f"no runs in {results}\n")
 
 
 @app.command()
 def export(
     run: OptionalRun = None,
-    form: Annotated[str, typer.Option("--format", help="csv (a row a cell), json (the summary) or md")] = "csv",
+    form: Annotated[
+        str, typer.Option("--format", help="csv (a row a cell), json (the summary), md or junit (checks)")
+    ] = "csv",
     to: Annotated[Path | None, typer.Option(help="file to write (default: the output)")] = None,
     prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the run's")] = None,
     results: Results = RESULTS,
