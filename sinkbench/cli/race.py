@@ -69,9 +69,7 @@ def race(
     live_port: LivePort = None,
     stack_name: OnStack = None,
 ) -> None:
-    """Run a plan and print its result.
-
-    Starts the stack if it is down, takes all trials, and stops what it started.
+    """Starts the stack if it is down, takes all trials, and stops what it started.
 
     Exit code 1 if a cell does not pass: a record was lost, doubled or altered, a trial was not audited, a task FAILED,
     a load was not kept up with, no trial is valid, a threshold is not met. Code 3 if a threshold is not decided.
@@ -107,10 +105,7 @@ def resume(
     live: Live = False,
     live_port: LivePort = None,
 ) -> None:
-    """Take the trials that an interrupted run has left.
-
-    They go into the same run. Exit code 1 if a cell does not pass, as of `race`.
-    """
+    """They go into the same run. Exit code 1 if a cell does not pass, as of `race`."""
     path = find_run(run, results)
     unfinished = load_unfinished(path, CHECKOUT / "connectors")
     folder = run_folder(path) if unfinished is None else unfinished.folder

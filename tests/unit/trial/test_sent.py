@@ -35,13 +35,13 @@ def ask(**keys: Any) -> Answer:
 
 def test_the_columns_are_those_of_the_records(records: list[Any]) -> None:
     columns = columns_of(COUNT, KEYS)
-    level = {number: place for place, number in enumerate(columns.levels["level"].tolist())}
+    level = {number: place for place, number in enumerate(columns["levels"]["level"].tolist())}
     for seq, record in enumerate(records):
-        gauge, turn = columns.records["gauge"][seq], columns.records["round"][seq]
+        gauge, turn = columns["records"]["gauge"][seq], columns["records"]["round"][seq]
         (reading,) = record["data"]
-        at = level[columns.records["level"][seq]]
-        assert record["metadata"] == {name: columns.gauges[name][gauge] for name in record["metadata"]}
-        assert reading == {"t": columns.rounds["t"][turn], **{name: columns.levels[name][at] for name in "vsfq"}}
+        at = level[columns["records"]["level"][seq]]
+        assert record["metadata"] == {name: columns["gauges"][name][gauge] for name in record["metadata"]}
+        assert reading == {"t": columns["rounds"]["t"][turn], **{name: columns["levels"][name][at] for name in "vsfq"}}
         assert record["bench"]["seq"] == seq
 
 
