@@ -70,15 +70,6 @@ def test_near_a_place_is_by_the_great_circle(records: list[Any]) -> None:
     assert found.found == sum(km(record) <= 300 for record in records) > 0
 
 
-def test_groups_are_by_key_and_hour(records: list[Any]) -> None:
-    where = [{"field": "metadata.id", "is": "9414290"}]
-    answer = ask(where=where, groups={"by": "metadata.id", "hour": "data.0.t", "measure": "data.0.v"})
-    levels = [float(r["data"][0]["v"]) for r in records if r["metadata"]["id"] == "9414290"]
-    (row,) = answer.rows
-    assert row[:5] == ("9414290", "2026-01-01 00", len(levels), min(levels), max(levels))
-    assert row[5] == pytest.approx(sum(levels) / len(levels))
-
-
 def test_a_member_that_no_record_has_has_no_answer() -> None:
     with SentRecords(10, 10) as sent:
         for keys in ({"member": {"gone": 1}}, {"where": [{"field": 'a"', "is": 1}]}):

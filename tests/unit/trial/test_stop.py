@@ -282,9 +282,3 @@ def test_the_workers_are_added_up_and_their_sum_is_unknown_where_one_cannot_be_s
     assert cpu_seconds_per_million(samples, 1_000) == {"connect": None}
     # A drain that ends early has no figure.
     assert cpu_seconds_per_million([sample(0, 0), sample(1, 50)], 100) == {}
-
-
-def test_cpu_seconds_that_were_read_in_some_samples_only_are_interpolated() -> None:
-    whole = steady(10_000, 1_000, {"kafka": 0.1})
-    some = [s if n % 2 == 0 else dataclasses.replace(s, cpu_seconds={}) for n, s in enumerate(whole)]
-    assert cpu_seconds_per_million(some, 10_000)["kafka"] == pytest.approx(100, rel=0.01)

@@ -366,19 +366,6 @@ def test_whether_records_are_stored_as_they_were_sent_is_counted_and_noted(
     assert found == (told.compared, told.checked, told.altered, told.altered_ranges)
 
 
-def test_foreign_records_in_the_topic_are_named_and_the_trial_is_audited() -> None:
-    class More(FakeCluster):
-        def consumed(self) -> int:
-            return super().consumed() + 500
-
-    record = drain(More(PLAN))
-    assert [reason.text for reason in record.reasons] == [
-        "the topic held 500 more records than were sent: another client wrote to it"
-    ]
-    assert codes(record) == [CODES.FOREIGN_RECORDS]
-    assert record.audit is not None
-
-
 def versions(*wrong: tuple[str, int]) -> VersionAudit:
     """The audit of a load of changes that leaves three keys, and deletes a fourth; `wrong` are rows in their place."""
     keys, last = ["a", "b", "c", "d"], np.array([7, 8, 9, RECORDS - 1])

@@ -95,12 +95,6 @@ def test_what_a_fault_has_broken_is_a_note_and_no_reason() -> None:
     assert record.recovery is not None
 
 
-def test_what_does_not_hold_before_the_fault_makes_its_trial_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert codes(faulted(FakeCluster(FAULTS, helds=[YELLOW] * 50))) == [CODES.INDEX_NOT_GREEN]
-    monkeypatch.setattr("sinkbench.trial.following.placement", lambda *found: {"w0": 3, "w1": 0, "w2": 0})
-    assert codes(faulted(FakeCluster(FAULTS))) == [CODES.TASKS_UNEVEN]
-
-
 def test_a_sink_that_cannot_tell_is_not_checked_and_never_called_well() -> None:
     cluster = FakeCluster(PLAN)
     sink = FakeSink(cluster)
