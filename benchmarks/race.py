@@ -1,4 +1,4 @@
-"""Times `scripts/race` and checks what a run of it must show; prints the figures that docs/studies/repeatability.md quotes.
+"""Times `scripts/race` and checks what a run of it must show; figures: docs/studies/repeatability.md.
 
     .venv/bin/python benchmarks/race.py [stack] [quick] [again]
 
