@@ -25,7 +25,6 @@ from sinkbench.sinks import (
     Created,
     SinkBloat,
     SinkOthers,
-    SinkPooling,
     SinkReading,
     SinkSettings,
 )
@@ -272,7 +271,7 @@ class FakeCluster:
     bloats: list[SinkBloat] = field(default_factory=list)
     breaks: Callable[[str], None] = lambda done: None
     at: float = 0.0
-    set_to: dict[str, dict[str, str]] = field(default_factory=dict)
+    set_to: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     poisoned: int = 0
     notes_of_target: tuple[str, ...] = ()
 
@@ -285,7 +284,7 @@ class FakeCluster:
         self.refusal = lambda cell, config: self.refused
         self.reconnect, self.refresh = (partial(self.calls.append, name) for name in ("reconnect", "refresh"))
         self.check_disk = lambda *what, **how: self.calls.append("check")
-        self.close, self.for_probes = lambda: None, lambda: self
+        self.close, self.for_probes, self.pooling = lambda: None, lambda: self, lambda cell: None
         self.stack = SimpleNamespace(
             facts=Facts,
             usage=Usage,
@@ -301,7 +300,9 @@ class FakeCluster:
         target = ProxyTarget("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})
         faults.proxies = SimpleNamespace(targets={"postgres": target}, run=self.proxy)
         faults.promotion = lambda sink: SimpleNamespace(
-            promote=self.promote, demote=partial(self.do, "demote", sink), restore=partial(self.do, "restore", "roles")
+            promote=lambda: self.do("promote", "postgres-2") or ("127.0.0.1", 15433),
+            demote=partial(self.do, "demote", sink),
+            restore=partial(self.do, "restore", "roles"),
         )
         faults.small_disks = lambda sink: SimpleNamespace(mounted=nullcontext)
         self.kafka = SimpleNamespace(
@@ -339,17 +340,12 @@ class FakeCluster:
         return [json.dumps(each).encode() for each in loaded(topic.removeprefix("tides_"))]
 
     def poison(self, topic: str, values: Iterable[bytes]) -> int:
-        count = len(list(values))
-        self.poisoned += count
+        self.poisoned += (count := len(list(values)))
         return count
 
     def do(self, what: str, target: str) -> None:
         self.calls.append(f"{what} {target}")
         self.breaks(f"{what} {target}")
-
-    def promote(self) -> tuple[str, int]:
-        self.do("promote", "postgres-2")
-        return "127.0.0.1", 15433
 
     @contextmanager
     def proxy(self) -> Iterator[Any]:
@@ -378,12 +374,11 @@ class FakeCluster:
         return FakeSink(self)
 
     def another_sink(self, name: str) -> Any:
-        refusing: Any = SimpleNamespace(
-            refuse=lambda target, why: self.do("refuse" if why == "read only" else f"refuse ({why})", target),
-            accept=partial(self.do, "accept"),
-        )
-        disk: Any = SimpleNamespace(disk=self.disk_to_fill)
-        return SimpleNamespace(capabilities=Capabilities(refusing=refusing, disk_to_fill=disk), close=lambda: None)
+        def refuse(target: str, why: str) -> None:
+            self.do("refuse" if why == "read only" else f"refuse ({why})", target)
+
+        each: Any = SimpleNamespace(refuse=refuse, accept=partial(self.do, "accept"), disk=self.disk_to_fill)
+        return SimpleNamespace(capabilities=Capabilities(refusing=each, disk_to_fill=each), close=lambda: None)
 
     @contextmanager
     def disk_to_fill(self, target: str, small_disk: Any) -> Iterator[Any]:
@@ -395,19 +390,10 @@ class FakeCluster:
             self.calls.append(f"disk of {target} ends")
 
     def set_services(self, cell: Cell) -> None:
-        self.set_back(cell.sink)
-        if cell.settings:
-            self.calls.append(f"set {cell.sink}")
-            self.set_to = {service: dict(given) for service, given in cell.settings.items()}
+        self.set_to = dict(cell.settings)
 
     def set_back(self, sink: str) -> None:
-        if self.set_to:
-            self.calls.append(f"set back {sink}")
         self.set_to = {}
-
-    def pooling(self, cell: Cell) -> SinkPooling | None:
-        pooler = self.set_to.get("pgbouncer", {})
-        return SinkPooling(pooler["pool_mode"], int(pooler["default_pool_size"]), 0) if pooler else None
 
     def load(self, names: Names, wanted: TopicLoad, progress: Any, stop: Any = None) -> Loaded:
         records, rate = wanted.records, wanted.rate
@@ -431,12 +417,11 @@ class FakeCluster:
         self.tasks = int(config["tasks.max"])
 
     def configure(self, name: str, config: Mapping[str, str]) -> None:
-        variables = {key: value for key, value in config.items() if key.isupper()}
-        if not variables:
+        if variables := {key: value for key, value in config.items() if key.isupper()}:
+            self.calls.append(f"redirect to {variables}")
+            self.failed, self.stuck = 0, False
+        else:
             self.start_connector(name, config)
-            return
-        self.calls.append(f"redirect to {variables}")
-        self.failed, self.stuck = 0, False
 
     def status(self, name: str) -> ConnectorStatus | None:
         return status(self.tasks, self.failed)

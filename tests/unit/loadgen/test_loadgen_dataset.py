@@ -174,18 +174,8 @@ def test_a_parquet_file_gives_its_rows(tmp_path: Path) -> None:
 def test_what_cannot_be_used_is_refused_with_its_line(tmp_path: Path, name: str, content: bytes, why: str) -> None:
     with pytest.raises(DatasetError, match=why):
         open_dataset(written(tmp_path, name, content))
-
-
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="there is no such file"):
-        open_dataset(str(tmp_path / "none"))
     with pytest.raises(DatasetError, match="is no file; name a file of records"):
         open_dataset(str(tmp_path))
-
-
-def test_an_array_is_read_in_pieces(tmp_path: Path) -> None:
-    long = [json.dumps({"id": number, "text": "é\n" * 200_000}).encode() for number in range(4)]
-    assert texts(open_dataset(written(tmp_path, "a.json", b"[" + b",\n".join(long) + b"]"))) == long
 
 
 def test_a_large_file_is_used_as_far_as_it_may_be_held(tmp_path: Path) -> None:
