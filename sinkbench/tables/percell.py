@@ -136,9 +136,11 @@ def cpu_table(summary: RunSummary) -> Table | None:
 def required_table(summary: RunSummary, rate: float) -> Table:
     """What each cell has beyond a required rate, in records per second, and what it takes at that rate."""
     table = new_table("pipeline", "records/s", "headroom", "cores at\nthat rate", "disk GB\na day")
-    rates = [find(usable_rate(cell), "median") for cell in summary.cells if cell.mode not in ("sustain", "faults")]
-    rated = zip(summary.cells, rates or [None] * len(summary.cells), strict=True)
-    for cell, median in sorted(rated, key=lambda each: -(each[1] or 0)):
+    rated = [cell.mode not in ("sustain", "faults") for cell in summary.cells]
+    medians = [
+        find(usable_rate(cell), "median") if has else None for cell, has in zip(summary.cells, rated, strict=True)
+    ]
+    for cell, median in sorted(zip(summary.cells, medians, strict=True), key=lambda each: -(each[1] or 0)):
         cpu, disk = (
             find(cell, f"{figure}.median") for figure in ("total_cpu_seconds_per_million", "disk_bytes_per_record")
         )
