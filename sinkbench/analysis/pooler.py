@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sinkbench.analysis.rates import most
 from sinkbench.analysis.samples import OTHER_POOL_CLIENTS, Sample, own_count
+from sinkbench.analysis.stalls import silences
 from sinkbench.results import Pool
 
 POOL_WAITING, POOL_WORST_WAIT = "pool_waiting", "pool_max_wait_seconds"
@@ -21,7 +22,8 @@ def waits_in(samples: Sequence[Sample]) -> Pool | None:
     for a while."""
     if not most(own_count(each.pool_clients, each.signs, OTHER_POOL_CLIENTS) for each in samples):
         return None
-    if any(each.signs.get(OTHER_POOL_CLIENTS) or "pgbouncer" in each.silent for each in samples):
+    shared = any(each.signs.get(OTHER_POOL_CLIENTS) for each in samples)
+    if shared or any(each.service == "pgbouncer" for each in silences(samples)):
         return Pool()
     waiting = most(each.signs.get(POOL_WAITING) for each in samples)
     longest = most(each.signs.get(POOL_WORST_WAIT) for each in samples)

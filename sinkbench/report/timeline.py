@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sinkbench.metrics.format import whole
 from sinkbench.report.draw import Drawing, dashes, series, short, ticks
-from sinkbench.report.parts import Chart, Figure, Lines, Part, Table
+from sinkbench.report.parts import Chart, Figure, Lines, Part
 from sinkbench.report.samples import Course, Series, course_of, read_samples
 from sinkbench.results import TrialRecord
 
@@ -89,15 +88,8 @@ def _figure(key: str, name: str, trials: Sequence[TrialRecord], courses: Mapping
     ]
     steps = sorted({round(course.step_seconds, 2) for course in found})
     span = f"{steps[0]:g}" if len(steps) == 1 else f"{steps[0]:g} to {steps[-1]:g}"
-    rows = [
-        (title_of(trial), f"{second:.1f}", whole(rate), whole(lag))
-        for trial, course in zip(trials, found, strict=True)
-        for second, rate, lag in zip(course.seconds, course.records_per_second, course.lag, strict=True)
-    ]
-    headers = ("trial", "second", "records/s", "lag")
-    table = Table(headers, rows, f"{name}: the courses of its trials", numbers=(1, 2, 3))
     caption = f"{name}: records/s and lag over the seconds of each trial, in steps of {span} s."
-    return Figure(caption, charts, "Course of a trial", table, small=True)
+    return Figure(caption, charts, "Course of a trial", small=True)
 
 
 def _draw(key: str, trial: TrialRecord, course: Course, scales: tuple[float, float | None, float | None]) -> str:

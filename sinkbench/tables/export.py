@@ -1,4 +1,4 @@
-"""A run for other programs: cells as CSV and Markdown, the summary as JSON. See docs/format.md."""
+"""A run for other programs: CSV, Markdown, JSON and JUnit's XML. See docs/format.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from sinkbench.results import CellSummary, RunSummary
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import heading, remarks
 from sinkbench.tables.faults import is_faults, matrix_texts
-from sinkbench.tables.markdown import escaped, markdown_table
+from sinkbench.tables.junit import junit
+from sinkbench.tables.text import escaped, markdown_table
 
 
 def export(summary: RunSummary, form: str) -> str:
@@ -103,5 +104,6 @@ def _markdown_row(cell: CellSummary) -> tuple[str, ...]:
 FORMATS: dict[str, Callable[[RunSummary], str]] = {
     "csv": _csv,
     "json": _json,
+    "junit": junit,
     "md": _markdown,
 }

@@ -21,7 +21,7 @@ from sinkbench.results import Bottleneck
 from sinkbench.runs.reader import load_summary
 from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.secrets import HIDDEN
-from sinkbench.stack.stackfile import load_stack_file
+from sinkbench.stack.external import load_stack_file
 from tests.support.endpoints import endpoints
 from tests.support.parrots import http_parrot, postgres_parrot
 from tests.support.samplerun import keep_run

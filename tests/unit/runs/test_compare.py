@@ -112,7 +112,7 @@ def test_what_a_foreign_load_can_explain_is_no_verdict() -> None:
     disturbed = kept({CELL: SLOW}, machine, foreign_cores=0.5)
     unsure = only(quiet, disturbed)
     assert unsure.verdict == "cannot tell"
-    assert unsure.why.startswith("what is no part of the stack took 0.0 cores in run A, 0.5 cores in run B")
+    assert unsure.why.startswith("other load took 0.0 cores in run A, 0.5 cores in run B")
     assert "cannot tell" in as_text(compared(compare(quiet, disturbed)))
     # It is no proof that B is slower, and none that it is not.
     found = gate(compare(quiet, disturbed), 5.0)
