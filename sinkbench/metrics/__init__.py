@@ -37,7 +37,6 @@ WHERE = f"What each figure means: {METHODS}"
 METRICS: Sequence[Metric] = (
     *rate.METRICS,
     *ratio.METRICS,
-    ofruns.ATTRIBUTION,
     ofruns.COURSE,
     *tasks.METRICS,
     *writes.METRICS,

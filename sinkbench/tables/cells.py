@@ -33,7 +33,7 @@ from sinkbench.tables.lines import load_lines, price_lines, record_lines
 from sinkbench.tables.percell import cell_table, cells_table, cpu_table, load_table
 from sinkbench.tables.queries import query_lines, query_table
 from sinkbench.tables.scaling import scaling_line, scaling_table
-from sinkbench.tables.stages import bound_table, limit_line, stage_table
+from sinkbench.tables.stages import limit_line
 from sinkbench.tables.text import new_table, plain_text, words
 
 # Messages of services, which have no common form.
@@ -189,7 +189,7 @@ def _cells(summary: RunSummary, width: int) -> list[str | Table | None]:
 def _bottlenecks(summary: RunSummary) -> list[str | Table | None]:
     found = [(cell_name(cell, summary), cell.bottleneck) for cell in summary.cells if cell.bottleneck is not None]
     limits = map(limit_line, summary.limits)
-    return [stage_table(summary), bound_table(summary), *limits, *(_limited(name, each) for name, each in found)]
+    return [*limits, *(_limited(name, each) for name, each in found)]
 
 
 def _wrong(cell: CellSummary) -> list[str]:
