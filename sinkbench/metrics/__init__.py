@@ -14,7 +14,6 @@ from sinkbench.metrics import (
     cpu,
     disk,
     durability,
-    foreign,
     latency,
     limit,
     load,
@@ -28,7 +27,6 @@ from sinkbench.metrics import (
     rescale,
     tasks,
     verdict,
-    writes,
 )
 from sinkbench.metrics.metric import Metric, one_line
 
@@ -39,11 +37,9 @@ METRICS: Sequence[Metric] = (
     *ratio.METRICS,
     ofruns.COURSE,
     *tasks.METRICS,
-    *writes.METRICS,
     *connections.METRICS,
     *pool.METRICS,
     *cpu.METRICS,
-    *foreign.METRICS,
     *memory.METRICS,
     *disk.METRICS,
     *cost.METRICS,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.errors import ReasonCode
-from sinkbench.metrics.standing import at_least
+from sinkbench.metrics.taken import at_least
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.schedule import cells_left

@@ -15,8 +15,8 @@ from sinkbench.errors import ReasonCode
 from sinkbench.metrics import WHERE
 from sinkbench.metrics.changes import CHANGES
 from sinkbench.metrics.cost import COSTS
+from sinkbench.metrics.cpu import much_foreign
 from sinkbench.metrics.durability import DURABILITY
-from sinkbench.metrics.foreign import much_foreign
 from sinkbench.metrics.format import percent, whole
 from sinkbench.metrics.memory import RESOURCES
 from sinkbench.metrics.metric import ROOMY

@@ -10,8 +10,7 @@ import pytest
 
 from sinkbench.analysis.content import Content
 from sinkbench.analysis.deadletters import PREFIX, DeadLetter
-from sinkbench.analysis.pooler import POOL_TRANSACTIONS, POOL_WAIT_SECONDS, POOL_WAITING
-from sinkbench.analysis.samples import OTHER_CONNECTIONS, Sample
+from sinkbench.analysis.samples import OTHER_CONNECTIONS, POOL_TRANSACTIONS, POOL_WAIT_SECONDS, POOL_WAITING, Sample
 from sinkbench.analysis.versions import VersionAudit
 from sinkbench.errors import ConnectError, ReasonCode, ServiceError, StackError, TargetError, TrialFailed
 from sinkbench.plan.cells import Cell, expand
