@@ -1,4 +1,4 @@
-"""Times the containers and compares them with the local stack; prints the figures that docs/figures.md quotes.
+"""Times the containers and compares them with the local stack; figures: docs/studies/repeatability.md.
 
     .venv/bin/python benchmarks/containers.py [times] [agreement] [--results FOLDER]
 

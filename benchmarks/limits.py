@@ -1,4 +1,4 @@
-"""Checks the limits of the sinks against tools that are not ours; prints the figures that docs/figures.md quotes.
+"""Checks the limits of the sinks against tools that are not ours; figures: docs/studies/repeatability.md.
 
     .venv/bin/python -m benchmarks.limits [insert] [copy] [bulk] [--blocks BLOCKS] [--seconds SECONDS] [--seed SEED]
 

@@ -1,10 +1,10 @@
-"""Times `scripts/race` and checks what a run of it must show; prints the figures that docs/figures.md quotes.
+"""Times `scripts/race` and checks what a run of it must show; figures: docs/studies/repeatability.md.
 
-    .venv/bin/python benchmarks/race.py [stack] [quick] [connections] [again]
+    .venv/bin/python benchmarks/race.py [stack] [quick] [again]
 
-`stack`: the start and the stop of the stack. `quick`: plans/quick.yaml, timed with both. `connections`:
-plans/connections.yaml. `again`: `quick` ten times, which takes two hours, to see how far the first numbers of a
-newcomer scatter. Without a part, the first three run. Ratios are of one run.
+`stack`: the start and the stop of the stack. `quick`: plans/quick.yaml, timed with both. `again`: `quick` ten times,
+which takes two hours, to see how far the first numbers of a newcomer scatter. Without a part, the first two run.
+Ratios are of one run.
 """
 
 import argparse
@@ -58,9 +58,9 @@ def controller_shares(run: Path) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ("stack", "quick", "connections", "again")
+    parts = ("stack", "quick", "again")
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
-    wanted = parser.parse_args().parts or parts[:3]
+    wanted = parser.parse_args().parts or parts[:2]
     if unknown := sorted(set(wanted) - set(parts)):
         parser.error(f"no such part: {', '.join(unknown)}")
     with tempfile.TemporaryDirectory() as folder:
@@ -68,8 +68,6 @@ def main() -> None:
             report_stack()
         if "quick" in wanted:
             report_quick(*race("quick.yaml", Path(folder) / "quick"))
-        if "connections" in wanted:
-            report_connections(race("connections.yaml", Path(folder) / "connections")[1])
         if "again" in wanted:
             report_again([report_one(*race("quick.yaml", Path(folder) / f"quick-{n}")) for n in range(1, TIMES + 1)])
 
@@ -127,11 +125,6 @@ def report_again(races: list[tuple[float, dict[str, bool], dict[str, float]]]) -
         if known:
             spread = f"{known[0]:.2f} to {known[-1]:.2f}, median {statistics.median(known):.2f}"
             print(f"{name}: {spread}, in {len(known)} races")
-
-
-def report_connections(run: Path) -> None:
-    for name, cell in cells(run).items():
-        print(f"{name} at {cell['tasks']} tasks: {cell['verdict']}; connections {cell['connections']}")
 
 
 if __name__ == "__main__":

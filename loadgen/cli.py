@@ -30,8 +30,6 @@ from loadgen.summary import Progress
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__)
 
-LINE_SECONDS = 5.0
-
 
 def _option(name: str) -> Any:
     field = Load.model_fields[name]
@@ -78,7 +76,7 @@ def run(
     """Produces records until a count or a duration is reached, then prints the summary."""
     # The options of a load are named as its fields.
     load = load_from({field: context.params[field] for field in Load.model_fields})
-    settings = _read_settings(client_config)
+    settings = read_client_config(client_config)
     dataset = None if load.records == NOAA else _open_dataset(load, records_client_config)
     stop = threading.Event()
 
@@ -129,7 +127,7 @@ def serve(
     ] = False,
 ) -> None:
     """Takes loads by HTTP, one at a time, until SIGTERM or Ctrl-C."""
-    service = LoadService(_read_settings(client_config))
+    service = LoadService(read_client_config(client_config))
     tls = tls_options(tls_certificate, tls_key)
     known = None if users is None else read_users(users)
     interface = make_app(service, bootstrap, hosts=[*hosts_of(listen), *(host or ())], users=known)
@@ -142,15 +140,11 @@ def _open_dataset(load: Load, client_config: Path | None) -> Dataset:
     # Imports DuckDB, which is slow.
     from loadgen.dataset.source import open_dataset
 
-    dataset = open_dataset(load.records, load.key, _read_settings(client_config))
+    dataset = open_dataset(load.records, load.key, read_client_config(client_config))
     print("loadgen:", dataset.facts.in_words, file=sys.stderr)
     if load.asked is None or load.asked > dataset.facts.records:
         print("loadgen: they go round if there are fewer than are asked for", file=sys.stderr)
     return dataset
-
-
-def _read_settings(path: Path | None) -> dict[str, str]:
-    return {} if path is None else read_client_config(path)
 
 
 def _show_lines(load: Load) -> Callable[[Progress], None]:
@@ -160,7 +154,7 @@ def _show_lines(load: Load) -> Callable[[Progress], None]:
     def show(progress: Progress) -> None:
         nonlocal last
         now = time.monotonic()
-        if now - last + 0.5 < LINE_SECONDS:
+        if now - last + 0.5 < 5.0:
             return
         last = now
         failed = f", {progress.failed:,} failed" if progress.failed else ""
@@ -175,15 +169,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command with `argv` (default: the process's own) and returns its exit code."""
     try:
         code = app(args=None if argv is None else list(argv), prog_name="loadgen", standalone_mode=False)
-    except UnusableError as error:
-        return _refuse(str(error))
-    except typer.exceptions.TyperException as error:
-        return _refuse(f"{error.format_message()} See `loadgen --help`.")
+    except (UnusableError, typer.exceptions.TyperException) as error:
+        why = str(error) if isinstance(error, UnusableError) else f"{error.format_message()} See `loadgen --help`."
+        print("loadgen:", printable(" ".join(why.split())), file=sys.stderr)
+        return ExitCode.UNUSABLE
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
     return code if isinstance(code, int) else ExitCode.DONE
-
-
-def _refuse(why: str) -> int:
-    print("loadgen:", printable(" ".join(why.split())), file=sys.stderr)
-    return ExitCode.UNUSABLE

@@ -18,7 +18,6 @@ from loadgen.options import Load
 BROKER_TIMEOUT_SECONDS = 8.0
 PAUSE_SECONDS = 0.1
 MOST_IN_FLIGHT = 50_000
-MOST_REQUESTS_IN_FLIGHT = 5
 MOST_IN_FLIGHT_BYTES = 128 << 20
 OVERHEAD_BYTES = 1_000
 """More than a record takes in a batch of its own, in addition to its value and key."""
@@ -125,7 +124,7 @@ def producer_config(load: Load, largest_bytes: int = 0) -> dict[str, Any]:
         "enable.idempotence": load.acks == "all",
         # The maximum of an idempotent producer, and a Java producer's default. Without it librdkafka sends a request
         # for every few records, even with many waiting: a broker that falls behind then never catches up.
-        "max.in.flight": MOST_REQUESTS_IN_FLIGHT,
+        "max.in.flight": 5,
         "compression.type": load.compression,
         "linger.ms": load.linger_ms,
         "batch.size": load.batch_bytes,

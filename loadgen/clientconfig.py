@@ -19,9 +19,9 @@ _KEY = re.compile(r"[a-z0-9]+(\.[a-z0-9]+)+")
 _LONG = 8
 
 
-def read_client_config(path: Path) -> dict[str, str]:
-    """Reads a settings file, only once since it may be /dev/fd/3. Raises OptionsError."""
-    return parse_client_config(read_option(path, "client-config"), f"client-config {path}")
+def read_client_config(path: Path | None) -> dict[str, str]:
+    """Reads a settings file, only once since it may be /dev/fd/3; none without one. Raises OptionsError."""
+    return {} if path is None else parse_client_config(read_option(path, "client-config"), f"client-config {path}")
 
 
 def parse_client_config(text: str, name: str = "client-config") -> dict[str, str]:
@@ -38,10 +38,10 @@ def parse_client_config(text: str, name: str = "client-config") -> dict[str, str
         if not equals or not _KEY.fullmatch(key):
             # The line is not shown: it may be the rest of a secret.
             raise OptionsError(f"{where}: is not key=value with a setting of librdkafka as key; correct it")
-        if not _is_taken(key):
+        if not key.startswith(TAKEN):
             raise OptionsError(
                 f"{where}: {key} is set by loadgen itself, from the load's options; leave it out. "
-                f"Taken are {', '.join(each + '*' if each.endswith('.') else each for each in TAKEN)}"
+                f"Taken are those that begin with {', '.join(TAKEN)}"
             )
         if key in settings:
             raise OptionsError(f"{where}: {key} is given a second time; leave one of them")
@@ -49,15 +49,11 @@ def parse_client_config(text: str, name: str = "client-config") -> dict[str, str
     return settings
 
 
-def _is_taken(key: str) -> bool:
-    return any(key.startswith(each) if each.endswith(".") else key == each for each in TAKEN)
-
-
 def format_client_config(settings: Mapping[str, str]) -> str:
     """The inverse of `parse_client_config`. Raises OptionsError if a key is not accepted or a value has two lines."""
     lines = []
     for key, value in settings.items():
-        if not _is_taken(key):
+        if not key.startswith(TAKEN):
             raise OptionsError(f"Kafka's setting {key}: is not one that a load generator takes; leave it out")
         text = value.strip().replace("\n", "\\n") if key.endswith(".pem") else value
         if text != text.strip() or "\n" in text:

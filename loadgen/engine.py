@@ -10,16 +10,18 @@ from __future__ import annotations
 import math
 import threading
 import time
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from loadgen.changestream import ChangeMaker
 from loadgen.client import MOST_IN_FLIGHT, MOST_IN_FLIGHT_BYTES, open_producer, prepare_topic
 from loadgen.dataset.store import Dataset, DatasetMaker
 from loadgen.options import Load
 from loadgen.records import LARGEST_BATCH, Maker, Message, RecordMaker
-from loadgen.schedule import LATE_MS, Lateness, Schedule
 from loadgen.summary import Behind, Progress, Summary
 
 PROGRESS_SECONDS = 1.0
@@ -29,6 +31,8 @@ GRACE_SECONDS = 1.0
 INTERRUPTED_FLUSH_SECONDS = 5.0
 LEFT_OVER = "not acknowledged when the load ended"
 REFUSED_WAIT_SECONDS = 0.01
+LATE_MS = 10
+"""A record is late if it is sent more than this after it was due."""
 
 
 def run(
@@ -45,16 +49,57 @@ def run(
     that timeout; with a rate and a duration it ends at the latest 1 s after its duration. Raises UnusableError, before
     anything is produced, if an option, the broker or the topic cannot be used.
     """
-    cpu_before = time.process_time()
-    maker: Maker
-    if dataset is not None:
-        maker = DatasetMaker(dataset, load.run)
-    else:
-        maker = RecordMaker(load) if load.changes is None else ChangeMaker(load, load.changes)
-    settings = client_settings or {}
-    prepare_topic(load, settings, maker.largest_bytes)
-    delivery = Delivery(open_producer(load, settings, maker.largest_bytes), load.topic)
-    return _Run(load, maker, delivery, on_progress, stop or threading.Event(), cpu_before).to_the_end()
+    return _Run(load, on_progress, stop or threading.Event(), client_settings or {}, dataset).to_the_end()
+
+
+class Schedule:
+    """The open-loop schedule: record i is due at start + i / rate, in whole microseconds since the epoch.
+
+    A slow generator or broker sends late, but moves no due time, so latency from `due_us` includes the waiting (no
+    coordinated omission).
+    """
+
+    def __init__(self, rate: float, start_us: int) -> None:
+        self._interval_us = 1e6 / rate
+        self._start_us = start_us
+
+    def due_us(self, first: int, count: int) -> list[int]:
+        """Due times of the records `first` to `first + count - 1`."""
+        offsets = np.ceil(np.arange(first, first + count, dtype=np.float64) * self._interval_us)
+        due: list[int] = (offsets.astype(np.int64) + self._start_us).tolist()
+        return due
+
+    def one_due_us(self, record: int) -> int:
+        return math.ceil(record * self._interval_us) + self._start_us
+
+    def due_count(self, now_us: int) -> int:
+        """Records due by `now_us`."""
+        count = max(0, int((now_us - self._start_us) / self._interval_us) + 1)
+        while self.one_due_us(count) <= now_us:
+            count += 1
+        while count > 0 and self.one_due_us(count - 1) > now_us:
+            count -= 1
+        return count
+
+    def wait_seconds(self, record: int, now_us: int) -> float:
+        """Seconds from `now_us` until `record` is due; 0 if it is."""
+        return max(0, self.one_due_us(record) - now_us) / 1e6
+
+
+class Lateness:
+    def __init__(self, last_due_us: int | None = None) -> None:
+        """`last_due_us` is when the load's last record is due; None if the load is open-ended."""
+        self._end_us = math.inf if last_due_us is None else last_due_us + LATE_MS * 1000
+        self.max_us = 0
+        self.records_late = 0
+        self.records_in_time = 0
+
+    def add(self, due_us: Sequence[int], sent_us: int) -> None:
+        """Counts records sent at `sent_us` whose due times, in order, are `due_us`."""
+        self.max_us = max(self.max_us, sent_us - due_us[0])
+        self.records_late += bisect_left(due_us, sent_us - LATE_MS * 1000)
+        if sent_us <= self._end_us:
+            self.records_in_time += len(due_us)
 
 
 class Delivery:
@@ -124,15 +169,21 @@ class _Run:
     def __init__(
         self,
         load: Load,
-        maker: Maker,
-        delivery: Delivery,
         on_progress: Callable[[Progress], None] | None,
         stop: threading.Event,
-        cpu_before: float,
+        settings: Mapping[str, str],
+        dataset: Dataset | None,
     ) -> None:
-        self.load, self.maker, self.delivery = load, maker, delivery
-        self.on_progress, self.stop, self.cpu_before = on_progress, stop, cpu_before
-        room = MOST_IN_FLIGHT_BYTES // maker.mean_bytes
+        self.load, self.on_progress, self.stop = load, on_progress, stop
+        self.cpu_before = time.process_time()
+        self.maker: Maker
+        if dataset is not None:
+            self.maker = DatasetMaker(dataset, load.run)
+        else:
+            self.maker = RecordMaker(load) if load.changes is None else ChangeMaker(load, load.changes)
+        prepare_topic(load, settings, self.maker.largest_bytes)
+        self.delivery = Delivery(open_producer(load, settings, self.maker.largest_bytes), load.topic)
+        room = MOST_IN_FLIGHT_BYTES // self.maker.mean_bytes
         self._most_in_flight = max(1, min(MOST_IN_FLIGHT, room))
         self._made = 0
         self._asked: float = load.asked or math.inf

@@ -27,7 +27,7 @@ class LoadgenError(Exception):
 
 
 class UnusableError(LoadgenError):
-    """The input, the broker or the topic is not usable, and the user can correct it."""
+    """The user can correct it."""
 
 
 class OptionsError(UnusableError):

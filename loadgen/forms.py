@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from loadgen.checksum import DIGITS, SUM
@@ -57,27 +56,26 @@ def has_schema(form: str) -> bool:
     return form.endswith("-schema")
 
 
-@dataclass(frozen=True)
 class Wording:
     """The constant parts of a record's text in one form, each between the value before and that of its own name.
 
     `q` ends with the quality itself, which is always the same; `sum` is empty in a form that has no checksum.
     """
 
-    form: Form
-    opening: str
-    v: str
-    s: str
-    f: str
-    q: str
-    run: str
-    seq: str
-    due_us: str
-    sent_us: str
-    pad: str
-    end_of_pad: str
-    sum: str
-    end: str
+    def __init__(self, form: Form) -> None:
+        self.form, row = form, is_row(form)
+        schema = json.dumps(schema_of(form), separators=(",", ":")) if has_schema(form) else ""
+        self.opening = f'{{"schema":{schema},"payload":' if schema else ""
+        if has_envelope(form):
+            self.opening += '{"before": null, "after": '
+        data, bench = ("data_", "bench_") if row else ("", "")
+        self.v, self.s, self.f = (f'", "{data}{name}": "' for name in "vsf")
+        self.q = f'", "{data}q": "p'
+        self.run = '", "bench_run": ' if row else '"}], "bench": {"run": '
+        self.seq, self.due_us, self.sent_us = (f', "{bench}{name}": ' for name in ("seq", "due_us", "sent_us"))
+        self.pad, self.end_of_pad = f', "{bench}pad": "', '"'
+        self.sum = "" if row else f', "{SUM}": "'
+        self.end = "}" if row else '"}}'
 
     def head(self, metadata: Mapping[str, str]) -> str:
         """A record's beginning, up to its time, with the station's members."""
@@ -94,40 +92,16 @@ class Wording:
         return closing + "}" if has_schema(self.form) else closing
 
 
-def wording_of(form: Form) -> Wording:
-    opening = f'{{"schema":{json.dumps(schema_of(form), separators=(",", ":"))},"payload":' if has_schema(form) else ""
-    if has_envelope(form):
-        opening += '{"before": null, "after": '
-    data, bench = ("data_", "bench_") if is_row(form) else ("", "")
-    run = '", "bench_run": ' if is_row(form) else '"}], "bench": {"run": '
-    return Wording(
-        form=form,
-        opening=opening,
-        v=f'", "{data}v": "',
-        s=f'", "{data}s": "',
-        f=f'", "{data}f": "',
-        q=f'", "{data}q": "p',
-        run=run,
-        seq=f', "{bench}seq": ',
-        due_us=f', "{bench}due_us": ',
-        sent_us=f', "{bench}sent_us": ',
-        pad=f', "{bench}pad": "',
-        end_of_pad='"',
-        sum="" if is_row(form) else f', "{SUM}": "',
-        end="}" if is_row(form) else '"}}',
-    )
-
-
 def added_bytes(form: Form) -> int:
     """By how many bytes a padded record is longer in that form than as a document."""
 
     def constant_bytes(wording: Wording) -> int:
-        parts = [getattr(wording, part.name) for part in fields(wording) if part.name != "form"]
+        parts = [part for name, part in vars(wording).items() if name != "form"]
         station = dict.fromkeys(_MEMBERS["metadata"], "")
         digits = DIGITS if wording.sum else 0
         return digits + sum(map(len, (*parts, wording.head(station), wording.closing(_SOME_TIME_US))))
 
-    return constant_bytes(wording_of(form)) - constant_bytes(wording_of(DOCUMENT))
+    return constant_bytes(Wording(form)) - constant_bytes(Wording(DOCUMENT))
 
 
 def record_in(value: Any, form: Form) -> Any:

@@ -103,7 +103,7 @@ def parse_json(text: str | bytes) -> Any:
         whole = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         value = json.loads(
             whole,
-            parse_constant=_refuse_constant,
+            parse_constant=refuse_constant,
             parse_float=_finite,
             parse_int=_integer,
             object_pairs_hook=_distinct,
@@ -116,7 +116,8 @@ def parse_json(text: str | bytes) -> Any:
     return value
 
 
-def _refuse_constant(name: str) -> float:
+def refuse_constant(name: str) -> float:
+    """For JSON's reader: NaN and Infinity."""
     raise ValueError(f"{name} is no number")
 
 

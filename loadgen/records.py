@@ -17,7 +17,6 @@ import json
 import time
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -26,7 +25,7 @@ import numpy.typing as npt
 
 from loadgen.checksum import DIGITS
 from loadgen.errors import OptionsError
-from loadgen.forms import added_bytes, wording_of
+from loadgen.forms import Wording, added_bytes
 from loadgen.options import Load
 from loadgen.tide import Station, Tide, load_stations, times
 
@@ -99,7 +98,7 @@ class RecordMaker:
     def __init__(self, load: Load) -> None:
         """Prepares the parts of all records. Raises OptionsError if `record_bytes` is too small for the longest one."""
         self._keys, self._record_bytes = load.keys, load.record_bytes
-        self._wording = to = wording_of(load.form)
+        self._wording = to = Wording(load.form)
         gauges = _Gauges(load.keys)
         self._tide = Tide(gauges.stations)
         # One batch longer than the keys, so that a batch is one slice even where the keys start again.
@@ -246,18 +245,11 @@ def made_by(maker: Maker, first_seq: int, count: int) -> list[bytes]:
     return made
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Records as a star schema: each row of `records` refers to a row of every other table. `level` is in mm."""
+def columns_of(count: int, keys: int) -> dict[str, Table]:
+    """The contents of the first `count` records as a star schema, computed without making the records.
 
-    records: Table
-    gauges: Table
-    rounds: Table
-    levels: Table
-
-
-def columns_of(count: int, keys: int) -> Columns:
-    """The contents of the first `count` records as columns, computed without making the records."""
+    Each row of `records` refers to a row of `gauges`, `rounds` and `levels`. `level` is in mm.
+    """
     found = _Gauges(keys)
     rounds = -(-count // keys)
     seq = np.arange(count, dtype=np.int64)
@@ -266,12 +258,12 @@ def columns_of(count: int, keys: int) -> Columns:
     drawn = np.unique(level)
     metadata = [_metadata(name, place) for name, place in zip(found.ids, found.places, strict=True)]
     readings = [dict(zip("vsfq", (*reading(mm), "p"), strict=True)) for mm in drawn.tolist()]
-    return Columns(
-        records={"seq": seq, "gauge": gauge, "round": turn, "level": level},
-        gauges={"gauge": np.arange(keys), **_columns(metadata)},
-        rounds={"round": np.arange(rounds), "t": _texts(times(0, rounds))},
-        levels={"level": drawn, **_columns(readings)},
-    )
+    return {
+        "records": {"seq": seq, "gauge": gauge, "round": turn, "level": level},
+        "gauges": {"gauge": np.arange(keys), **_columns(metadata)},
+        "rounds": {"round": np.arange(rounds), "t": _texts(times(0, rounds))},
+        "levels": {"level": drawn, **_columns(readings)},
+    }
 
 
 def _columns(rows: Sequence[dict[str, str]]) -> Table:

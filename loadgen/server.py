@@ -93,8 +93,7 @@ def make_app(
         return JSONResponse(dataset.facts.model_dump(mode="json"), 201)
 
     async def show_records(_request: Request) -> JSONResponse:
-        dataset = service.dataset
-        return JSONResponse(None if dataset is None else dataset.facts.model_dump(mode="json"))
+        return JSONResponse(service.dataset and service.dataset.facts.model_dump(mode="json"))
 
     async def show(_request: Request) -> JSONResponse:
         return _answer(service.state)

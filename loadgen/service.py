@@ -54,12 +54,11 @@ class LoadService:
                 raise OptionsError("key: records that are sent have their keys already; leave it out")
             state = self._state
             if state.state == "running" and state.load is not None:
-                of = "" if state.load.count is None else f" of {state.load.count:,}"
                 raise BusyError(
-                    f"run {state.load.run} is being loaded into topic {state.load.topic}, {state.acknowledged:,}{of} "
-                    "records so far; wait for its end, or stop it with DELETE /load"
+                    f"run {state.load.run} is being loaded into topic {state.load.topic}, {state.acknowledged:,}"
+                    " records so far; wait for its end, or stop it with DELETE /load"
                 )
-            name = LoadName(run=load.run, topic=load.topic, first_seq=load.first_seq, count=load.count)
+            name = LoadName(**load.model_dump(include=set(LoadName.model_fields)))
             self._state = LoadState(state="running", load=name)
             self._stop = threading.Event()
             # A hanging client must not keep the process alive.

@@ -13,8 +13,8 @@ class Behind(BaseModel, extra="forbid", frozen=True):
     max_ms: float
     """Largest delay after a record's due time."""
     records_late: int
-    """Records sent more than `late_ms` after they were due."""
     late_ms: int
+    """A record is late if it is sent more than this after it was due."""
     records_unsent: int
     """Records that were due but not sent when the load ended."""
     records_in_time: int
@@ -36,14 +36,13 @@ class Summary(BaseModel, extra="forbid", frozen=True):
     topic: str
     first_seq: int
     asked: int | None
-    """Records asked for; None for a duration without a rate."""
     sent: int
     """Records passed to the producer: the seqs from `first_seq` on, without gaps."""
     acknowledged: int
     failed: int
     """Records without an acknowledgement, which may still be in the topic."""
     errors: dict[str, int]
-    """Failed records by error message."""
+    """By message."""
     elapsed_seconds: float
     """From the first record's send until the last was acknowledged or had failed."""
     records_per_second: float
@@ -61,8 +60,6 @@ class Summary(BaseModel, extra="forbid", frozen=True):
 
 
 class LoadName(BaseModel, extra="forbid", frozen=True):
-    """What identifies a load."""
-
     run: str
     topic: str
     first_seq: int

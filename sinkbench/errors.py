@@ -32,7 +32,7 @@ EXIT_CODES = {
     EXIT_DONE: "done",
     EXIT_CHECK_FAILED: "it ran, and something that it checks failed",
     EXIT_UNUSABLE: "the input or the machine is not usable; a line says what to do",
-    EXIT_INCONCLUSIVE: "two runs were compared, and what disturbed one of them can explain the change: run it again",
+    EXIT_INCONCLUSIVE: "inconclusive: too few trials or a disturbance, or a threshold has no final figure",
     EXIT_INTERRUPTED: "interrupted; the finished trials are kept",
 }
 

@@ -44,7 +44,7 @@ class Settings(BaseSettings):
     stack: str = Field(default="local", description="where to race: local, compose, or a stack file")
     plan: Path = Field(default=Path("plans/quick.yaml"), description="what `race` runs if it is given no plan")
     thresholds: Path = Field(
-        default=Path("tests/capacity/thresholds.yaml"), description="what tests/capacity asks of the pipelines"
+        default=Path("tests/capacity/plan.yaml"), description="the plan whose thresholds tests/capacity checks"
     )
     home: Path = Field(default=Path("var"), description="folder for the local stack's data and logs")
     dist: Path = Field(default=Path("var/dist"), description="folder for the programs that come from Maven")

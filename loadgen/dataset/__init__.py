@@ -1,3 +1,1 @@
-"""A data set: the user's own records, read from a file or a topic, in place of NOAA's.
-
-Each record keeps its bytes; only the member "bench" is added, before its closing brace."""
+"""The user's own records, from a file or a topic. Each keeps its bytes; only "bench" is added, as its last member."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, BinaryIO, NoReturn, cast
+from typing import Any, BinaryIO, cast
 
 import duckdb
 
@@ -24,6 +24,7 @@ from loadgen.dataset.facts import MOST_BYTES_KEPT, SCHEME
 from loadgen.dataset.store import BLANK, Builder, Dataset
 from loadgen.dataset.topic import TopicAddress, read_topic
 from loadgen.errors import DatasetError, OptionsError
+from loadgen.reading import refuse_constant
 
 MOST_RECORD_BYTES = 16 << 20
 """Limit for a record; brokers accept far less by default."""
@@ -35,9 +36,6 @@ BOOLEAN = re.compile("true|false")
 ROWS_AT_ONCE = 1_000
 # An alias must not match the name of a column, which it would then mean.
 ROW = '"the row of sinkbench"'
-
-Found = tuple[str, bytes]
-"""A record's place in a file or a topic, and its text."""
 
 
 def open_dataset(
@@ -79,17 +77,10 @@ def open_dataset(
     return builder.build(source, whole=whole, left_out=left_out)
 
 
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
-
-
-DECODER = json.JSONDecoder(parse_constant=_no_number)
-
-
 def parse_record(text: bytes) -> dict[str, Any]:
     """Returns a record's members. Raises ValueError unless it is a JSON object in UTF-8 without a member "bench"."""
     try:
-        value = DECODER.decode(text.decode("utf-8"))
+        value = json.loads(text.decode("utf-8"), parse_constant=refuse_constant)
     except UnicodeDecodeError as error:
         raise ValueError(f"is not UTF-8 (byte {error.start + 1})") from None
     except json.JSONDecodeError as error:
@@ -131,8 +122,8 @@ def key_at(record: Any, steps: tuple[str, ...]) -> bytes | None:
     return json.dumps(found).encode() if isinstance(found, int | float) else None
 
 
-def _records_of_file(path: Path, most_bytes: int) -> Iterator[Found]:
-    """Yields the records of a file, not validated; the first `most_bytes` decide the types of CSV columns.
+def _records_of_file(path: Path, most_bytes: int) -> Iterator[tuple[str, bytes]]:
+    """Yields the records of a file, each after its place; the first `most_bytes` decide the types of CSV columns.
 
     Raises DatasetError, with the line or record, if it cannot be read or ends early.
     """
@@ -173,7 +164,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise DatasetError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
 
 
-def _elements(path: Path, file: BinaryIO) -> Iterator[Found]:
+def _elements(path: Path, file: BinaryIO) -> Iterator[tuple[str, bytes]]:
     """The elements of a JSON array, byte for byte."""
     query = "SELECT json::VARCHAR FROM read_json_objects(?, format='array', maximum_object_size=16777216)"
     with NamedTemporaryFile() as plain:
@@ -185,7 +176,7 @@ def _elements(path: Path, file: BinaryIO) -> Iterator[Found]:
         yield from _asked(path, plain.fileno(), query, "element", "JSON array")
 
 
-def _asked(path: Path, descriptor: int, query: str, each: str, kind: str) -> Iterator[Found]:
+def _asked(path: Path, descriptor: int, query: str, each: str, kind: str) -> Iterator[tuple[str, bytes]]:
     """Yields the text of each record that DuckDB reads in an open file."""
     # DuckDB would download an extension for what it does not support.
     config: dict[str, Any] = {
@@ -207,7 +198,7 @@ def _asked(path: Path, descriptor: int, query: str, each: str, kind: str) -> Ite
             ) from None
 
 
-def _csv_rows(path: Path, file: BinaryIO, most_bytes: int) -> Iterator[Found]:
+def _csv_rows(path: Path, file: BinaryIO, most_bytes: int) -> Iterator[tuple[str, bytes]]:
     """Yields rows as JSON objects. A column of only JSON numbers, or only booleans, keeps the type; others are text."""
     names: list[str] = []
     kinds: list[set[re.Pattern[str]]] = []
@@ -225,17 +216,16 @@ def _csv_rows(path: Path, file: BinaryIO, most_bytes: int) -> Iterator[Found]:
                 kind.difference_update([each for each in kind if not each.fullmatch(cell)])
         if (read := read + sum(map(len, cells))) > most_bytes:
             break
+
+    def value(kinds: set[re.Pattern[str]], cell: str) -> str:
+        # After the bytes that decided the column's type, a cell may have another type.
+        plain = any(kind.fullmatch(cell) for kind in kinds)
+        return (cell if plain else json.dumps(cell, ensure_ascii=False)) if cell else "null"
+
     heads = [json.dumps(name, ensure_ascii=False) for name in names]
     for line, cells in islice(_cells(path, file), 1, None):
-        members = (f"{head}: {_value(kind, cell)}" for head, kind, cell in zip(heads, kinds, cells, strict=True))
+        members = (f"{head}: {value(kind, cell)}" for head, kind, cell in zip(heads, kinds, cells, strict=True))
         yield f"{path}, line {line}", f"{{{', '.join(members)}}}".encode("utf-8", "replace")
-
-
-def _value(kinds: set[re.Pattern[str]], cell: str) -> str:
-    if not cell:
-        return "null"
-    # After the bytes that decided the column's type, a cell may have another type.
-    return cell if any(kind.fullmatch(cell) for kind in kinds) else json.dumps(cell, ensure_ascii=False)
 
 
 def _cells(path: Path, file: BinaryIO) -> Iterator[tuple[int, list[str]]]:

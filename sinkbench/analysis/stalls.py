@@ -60,14 +60,22 @@ def stalls(samples: Sequence[Sample], records: int) -> list[Stall]:
 
 
 def much_stalled(found: Sequence[Stall], samples: Sequence[Sample], records: int) -> tuple[float, Stall] | None:
-    """The share of the `middle` of a drain that was in these stalls, and the longest; None up to `MOST_STALLED`."""
+    """The share of the `middle` of a drain in which it stood still, and the longest stall; None up to `MOST_STALLED`.
+    If half of what is usual was stored in a stall, just the probes were late."""
     window = middle(samples, records)
-    if window is None or not found:
+    if window is None:
         return None
-    start, end = (at - samples[0].seconds for at in window)
-    inside = sum(min(each.began_seconds + each.seconds, end) - max(each.began_seconds, start) for each in found)
+    first, (times, counts) = samples[0].seconds, progress(*stored_counts(samples))
+    start, end = (at - first for at in window)
+    usual = float(np.interp(window[1], times, counts) - np.interp(window[0], times, counts)) / (end - start)
+    still = []
+    for each in found:
+        stored = np.interp([each.began_seconds + first, each.began_seconds + each.seconds + first], times, counts)
+        if stored[1] - stored[0] < usual * each.seconds / 2:
+            still.append(each)
+    inside = sum(min(each.began_seconds + each.seconds, end) - max(each.began_seconds, start) for each in still)
     share = inside / (end - start)
-    return (share, max(found, key=lambda each: each.seconds)) if share > MOST_STALLED else None
+    return (share, max(still, key=lambda each: each.seconds)) if share > MOST_STALLED else None
 
 
 @dataclass(frozen=True)

@@ -32,12 +32,9 @@ def dlq(
     most: Annotated[int, typer.Option(min=1, help="read N records at most")] = MOST,
     stack_name: OnRunningStack = None,
 ) -> None:
-    """Explain a dead letter queue; send records back.
-
-    It prints how many records it has, why, and from where, without those that were played back.
+    """It prints how many records it has, why, and from where, without those that were played back.
     --play-back sends each record to its partition once more, without Connect's headers. Fix the cause first: what
-    fails again comes back.
-    """
+    fails again comes back."""
     stack = running_stack(stack_name)
     name = topic or _only_queue(stack)
     with closing(DeadLetterQueue(stack.endpoints.kafka, stack.endpoints.kafka_settings, name)) as queue:

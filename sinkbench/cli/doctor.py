@@ -12,15 +12,7 @@ import typer
 
 from sinkbench.cli.options import OnStack, commands, say, the_stack
 from sinkbench.cli.plans import read_plan
-from sinkbench.doctor.diagnosis import (
-    Diagnosis,
-    as_values,
-    changes_since,
-    diagnose,
-    finding_lines,
-    lines,
-    that_stays,
-)
+from sinkbench.doctor.diagnosis import Diagnosis, as_values, changes_since, diagnose, finding_lines, lines, that_stays
 from sinkbench.doctor.look import look
 from sinkbench.doctor.rules import RULES
 from sinkbench.errors import EXIT_CHECK_FAILED, SettingsError
@@ -45,11 +37,8 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="print it for a program")] = False,
     stack_name: OnStack = None,
 ) -> None:
-    """Find problems that invalidate a race, and fixes.
-
-    It examines what a race of PLAN needs, or what runs now, and starts nothing.
-    Exit code 1 if something invalidates the race.
-    """
+    """It examines what a race of PLAN needs, or what runs now, and starts nothing.
+    Exit code 1 if something invalidates the race."""
     if watch and (as_json or plan is not None):
         raise SettingsError("--watch checks what runs; leave out PLAN and --json")
     wanted = None if plan is None else read_plan(plan)

@@ -70,8 +70,14 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name; None if there is none."""
-        return _commands_of(COMMANDS[cmd_name][0])[cmd_name] if cmd_name in COMMANDS else None
+        """The command of that name, whose help begins with that in short; None if there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, text = COMMANDS[cmd_name]
+        command = _commands_of(module)[cmd_name]
+        if not command.help.startswith(text):
+            command.help = f"{text}.\n\n{command.help}"
+        return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As typer's, which can suggest no command that it has not imported."""

@@ -27,10 +27,7 @@ _QUESTION = re.compile(r".+?[.?!](?=\s|$)")
 
 @app.command()
 def plans() -> None:
-    """List the plans: question, duration, what they need.
-
-    `sinkbench race NAME` runs one; a path to a plan of your own works, too.
-    """
+    """`sinkbench race NAME` runs one; a path to a plan of your own works, too."""
     for path in sorted(PLANS.glob("*.yaml")):
         comment = _comment(path)
         needs = [

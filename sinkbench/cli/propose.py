@@ -28,10 +28,7 @@ def propose(
     to: Annotated[Path, typer.Option(help="folder for what is written")] = Path(),
     force: Annotated[bool, typer.Option("--force", help="write over what is there")] = False,
 ) -> None:
-    """Propose an index and a table for your records.
-
-    It writes an Elasticsearch index and a PostgreSQL table for records like those of FILE, to be read and changed.
-    """
+    """It writes an Elasticsearch index and a PostgreSQL table for records like those of FILE, for you to change."""
     try:
         dataset = open_dataset(str(file))
     except UnusableError as error:

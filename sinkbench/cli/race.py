@@ -17,6 +17,7 @@ from sinkbench.cli.options import (
     Results,
     commands,
     console,
+    put,
     say,
     the_stack,
     write,
@@ -33,7 +34,9 @@ from sinkbench.runs.reader import load_run
 from sinkbench.runs.store import RunFolder
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.stack import Stack
+from sinkbench.summary.thresholds import exit_code, outcomes
 from sinkbench.tables.export import export
+from sinkbench.tables.junit import junit as junit_of
 from sinkbench.tables.screen import screen
 from sinkbench.topology import needed_bytes
 
@@ -61,16 +64,15 @@ def race(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="print cells, trials, minutes and memory only")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="print the result only")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print the summary as JSON; progress to stderr")] = False,
+    junit: Annotated[Path | None, typer.Option(help="file for checks and thresholds as JUnit XML")] = None,
     live: Live = False,
     live_port: LivePort = None,
     stack_name: OnStack = None,
 ) -> None:
-    """Run a plan and print its result.
-
-    Starts the stack if it is down, takes all trials, and stops what it started.
+    """Starts the stack if it is down, takes all trials, and stops what it started.
 
     Exit code 1 if a cell does not pass: a record was lost, doubled or altered, a trial was not audited, a task FAILED,
-    a load was not kept up with, no trial is valid.
+    a load was not kept up with, no trial is valid, a threshold is not met. Code 3 if a threshold is not decided.
     """
     wanted = read_plan(plan or CHECKOUT / load_settings().plan)
     out = Console(soft_wrap=True, stderr=as_json, quiet=quiet)
@@ -90,7 +92,7 @@ def race(
         _foresee(wanted, stack)
         return
     folder, _ = run_plan(stack, wanted, results, out, live_port=_live_port(live, live_port))
-    _show_results(folder, as_json=as_json)
+    _show_results(folder, as_json=as_json, junit=junit)
 
 
 @app.command()
@@ -103,10 +105,7 @@ def resume(
     live: Live = False,
     live_port: LivePort = None,
 ) -> None:
-    """Take the trials that an interrupted run has left.
-
-    They go into the same run. Exit code 1 if a cell does not pass, as of `race`.
-    """
+    """They go into the same run. Exit code 1 if a cell does not pass, as of `race`."""
     path = find_run(run, results)
     unfinished = load_unfinished(path, CHECKOUT / "connectors")
     folder = run_folder(path) if unfinished is None else unfinished.folder
@@ -138,10 +137,10 @@ def _foresee(plan: Plan, stack: Stack) -> None:
     say(f"{plan.name}: {len(cells)} cells, {count} each, {duration(plan, stack.workers)}{memory}; nothing was started")
 
 
-def _show_results(folder: RunFolder, *, as_json: bool = False) -> None:
-    """Prints a run's result as it was stored, without secrets; exit code 1 if it did not pass."""
+def _show_results(folder: RunFolder, *, as_json: bool = False, junit: Path | None = None) -> None:
+    """Prints a run's result as it was stored, without secrets; exit code 1 if it did not pass, or by thresholds."""
     kept = load_run(folder.path)
-    made = export(kept.summary, "json") if as_json else f"\n{screen(kept)}results: {folder.path}\n"
-    write(made if isinstance(made, str) else "")
-    if not kept.summary.passed:
-        raise typer.Exit(EXIT_CHECK_FAILED)
+    write(export(kept.summary, "json") if as_json else f"\n{screen(kept)}results: {folder.path}\n")
+    if junit is not None:
+        put(junit_of(kept.summary), junit)
+    raise typer.Exit(exit_code(outcomes(kept.summary)) if kept.summary.passed else EXIT_CHECK_FAILED)

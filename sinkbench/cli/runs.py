@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -16,12 +15,10 @@ from sinkbench.runs.compare import compare as compare_runs
 from sinkbench.runs.gate import gate, percent_of
 from sinkbench.runs.listing import find_run, list_runs, newest_two
 from sinkbench.runs.reader import load_run, load_summary
-from sinkbench.runs.store import write_bytes
 from sinkbench.suggest import did_you_mean
 from sinkbench.tables import comparison as table
 from sinkbench.tables.cells import render, sections, spaced
 from sinkbench.tables.export import export as export_run
-from sinkbench.tables.runs import runs_table
 from sinkbench.tables.screen import screen
 from sinkbench.tables.text import plain_text
 
@@ -58,7 +55,7 @@ def show(
 
 @app.command()
 def compare(
-    runs: Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help=RUN, show_default=False)] = None,
+    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help=RUN, show_default=False)] = None,
     form: Annotated[str, typer.Option("--format", help="text, or markdown to paste into a pull request")] = "text",
     to: Annotated[Path | None, typer.Option(help="file to write (default: the output)")] = None,
     fail_if_slower: Annotated[
@@ -69,12 +66,9 @@ def compare(
     ] = None,
     results: Results = RESULTS,
 ) -> None:
-    """Compare runs cell by cell.
-
-    Of two runs: what differs, how many times as fast the second is, and whether that is certain; of one, it and the
+    """Of two runs: what differs, how many times as fast the second is, and whether that is certain; of one, it and the
     newest; of none, the newest two of one plan; of more, their rates side by side. Exit code 3 if too few trials or a
-    disturbance leave the result open.
-    """
+    disturbance leave the result open."""
     asked = {"--fail-if-slower": fail_if_slower, "--fail-if-cpu-higher": fail_if_cpu_higher}
     slower, more_cpu = (None if text is None else percent_of(text, option) for option, text in asked.items())
     gated = slower is not None or more_cpu is not None
@@ -105,39 +99,25 @@ def compare(
 
 @app.command()
 def runs(results: Results = RESULTS) -> None:
-    """List the runs, the newest first.
-
-    Damaged and unfinished ones are among them.
-    """
+    """Damaged and unfinished ones are among them."""
     found = list_runs(results)
-    write(runs_table(found) if found else f"no runs in {results}\n")
+    write(table.runs_table(found) if found else f"no runs in {results}\n")
 
 
 @app.command()
 def export(
     run: OptionalRun = None,
     form: Annotated[
-        str, typer.Option("--format", help="csv or parquet (a row a cell), json (the summary) or md (a table)")
+        str, typer.Option("--format", help="csv (a row a cell), json (the summary), md or junit (checks)")
     ] = "csv",
     to: Annotated[Path | None, typer.Option(help="file to write (default: the output)")] = None,
     prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the run's")] = None,
     results: Results = RESULTS,
 ) -> None:
-    """Write a run's cells for other programs.
-
-    docs/format.md has the columns.
-    """
+    """docs/format.md has the columns."""
     summary = load_summary(find_run(run, results))
-    made = export_run(summary if prices is None else with_prices(summary, load_prices(prices).as_kept()), form)
-    if isinstance(made, str):
-        put(made, to)
-    elif to is not None:
-        write_bytes(to, made)
-    elif sys.stdout.isatty():
-        raise ResultsError(f"--format {form}: is no text for a terminal; give --to FILE, or pipe it to a program")
-    else:
-        sys.stdout.buffer.write(made)
-        sys.stdout.buffer.flush()
+    paid = summary if prices is None else with_prices(summary, load_prices(prices).as_kept())
+    put(export_run(paid, form), to)
 
 
 @app.command()
@@ -150,10 +130,7 @@ def report(
     prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the run's")] = None,
     results: Results = RESULTS,
 ) -> None:
-    """Write a run as one HTML page with charts.
-
-    It prints the page's path; docs/report.md says how to read it.
-    """
+    """It prints the page's path; docs/report.md says how to read it."""
     # Imported here: it takes a second.
     from sinkbench.report.page import write_report
 

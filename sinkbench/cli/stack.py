@@ -25,10 +25,7 @@ _PASSWORD = re.compile(r"(://[^/@\s]*?:)[^/\s]+@")
 
 @app.command()
 def up(stack_name: OnStack = None) -> None:
-    """Start the stack and wait until it is ready.
-
-    A second call changes nothing, nor one during a race.
-    """
+    """A second call changes nothing, nor one during a race."""
     stack = the_stack(stack_name)
     # Whoever asks for it wants it up, whatever race may have started it.
     StarterNote(stack).remove()
@@ -58,19 +55,13 @@ def down(stack_name: OnStack = None) -> None:
 
 @app.command()
 def status(stack_name: OnRunningStack = None) -> None:
-    """Show every service and how to reach it.
-
-    Exit code 1 if one does not run.
-    """
+    """Exit code 1 if one does not run."""
     _print_status(running_stack(stack_name))
 
 
 @app.command()
 def check(stack_name: OnRunningStack = None) -> None:
-    """Ask every endpoint of a stack; start nothing.
-
-    Exit code 1 if a service of our own stack does not run, 2 if an endpoint of a stack file is of no use.
-    """
+    """Exit code 1 if a service of our own stack does not run, 2 if an endpoint of a stack file is of no use."""
     stack = running_stack(stack_name)
     if stack.endpoints.shared:
         # It asks all endpoints, and has nothing to start.
@@ -116,9 +107,7 @@ def scale(
     ] = None,
     stack_name: OnRunningStack = None,
 ) -> None:
-    """Change a running connector's number of tasks.
-
-    It gets MULTIPLE x workers tasks, by Connect's REST alone, and the command waits until they run.
+    """It gets MULTIPLE x workers tasks, by Connect's REST alone, and the command waits until they run.
 
     Exit code 1 if one of them FAILED, or the workers do not have equally many.
     """
@@ -144,19 +133,13 @@ def scale(
 
 @app.command()
 def settings() -> None:
-    """Print every setting with its value in force.
-
-    The output is a `.env` file.
-    """
+    """The output is a `.env` file."""
     sys.stdout.write(load_settings().show() + "\n")
 
 
 @app.command()
 def install() -> None:
-    """Fetch the programs that come from Maven.
-
-    `up` does so by itself.
-    """
+    """`up` does so by itself."""
     LocalStack(load_settings()).install(say)
 
 

@@ -25,11 +25,10 @@ class Point:
 @dataclass(frozen=True)
 class Costs:
     """CPU seconds per million records by service, with sinkbench itself, and the clients as `CLIENT` (None is unknown);
-    the JIT compilers' share of all that CPU time; and services whose counters began again."""
+    and the JIT compilers' share of all that CPU time."""
 
     cpu_seconds_per_million: Mapping[str, float | None] = field(default_factory=dict)
     compiling_share: float | None = None
-    restarted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,21 +113,18 @@ def step_up(measure: Callable[[int], Measured], numbers: Sequence[int]) -> Tuned
 def costs_between(before: Sample, after: Sample, records: int, clients_seconds: float) -> Costs:
     """Costs between two readings, in which `records` were stored and the clients used `clients_seconds` of CPU. The CPU
     time of a service that restarted in between is unknown."""
-    pairs = {name: (before.cpu_seconds.get(name), seconds) for name, seconds in after.cpu_seconds.items()}
-    restarted = tuple(name for name, (had, has) in pairs.items() if had is not None and has is not None and has < had)
-    known = {name: seconds for name, seconds in after.cpu_seconds.items() if name not in restarted}
+    had = before.cpu_seconds
+    known = {name: used for name, used in after.cpu_seconds.items() if (used or 0) >= (had.get(name) or 0)}
     samples = (
         replace(before, stored=0, cpu_seconds={**before.cpu_seconds, CLIENT: 0.0}),
         replace(after, stored=records, cpu_seconds={**known, CLIENT: clients_seconds}),
     )
     share = compiling_share(samples, before.seconds, after.seconds)
-    return Costs(cpu_seconds_per_million(samples, records), share, restarted)
+    return Costs(cpu_seconds_per_million(samples, records), share)
 
 
 def disturbance(costs: Costs, most_compiling: float) -> str | None:
     """Why a measurement does not count; None if it does. `most_compiling` is the largest allowed `compiling_share`."""
-    if costs.restarted:
-        return f"{' and '.join(costs.restarted)} started again meanwhile"
     share = costs.compiling_share
     cold = share is not None and share > most_compiling
     return f"not warm: {percent(share or 0.0)} of the CPU time went into compiling" if cold else None

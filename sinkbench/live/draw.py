@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len, set_cell_size
@@ -89,7 +88,7 @@ def _step_rows(step: StepNow) -> list[Text]:
 
 
 def _cell_rows(cells: Sequence[CellNow], columns: int, room: int) -> list[Text]:
-    """A row per cell; without room for all, those around the active one and a count of the others."""
+    """A row per cell; without room for all, those around the active one and the number of the others."""
     if room <= 0:
         return []
     if len(cells) <= room:
@@ -97,13 +96,8 @@ def _cell_rows(cells: Sequence[CellNow], columns: int, room: int) -> list[Text]:
     active = next((at for at, cell in enumerate(cells) if cell["state"] in ("running", "pilot")), 0)
     first = max(0, min(active - (room - 1) // 2, len(cells) - (room - 1)))
     shown = range(first, first + room - 1)
-    left_out = Counter(cell["state"] for at, cell in enumerate(cells) if at not in shown)
-    counted = ", ".join(f"{number} {state}" for state, number in left_out.most_common())
-    more = " more" if shown else ""
-    return [
-        *(_cell_row(cells[at], cells, columns) for at in shown),
-        Text(f"{sum(left_out.values())}{more} cells: {counted}", style="dim"),
-    ]
+    more = f"{len(cells) - len(shown)}{' more' if shown else ''} cells"
+    return [*(_cell_row(cells[at], cells, columns) for at in shown), Text(more, style="dim")]
 
 
 def _cell_row(cell: CellNow, cells: Iterable[CellNow], columns: int) -> Text:
@@ -120,21 +114,15 @@ def _charts(now: Snapshot, columns: int, blocks: str) -> list[Text]:
     found = now["readings"]
     total = [sum(values[at] or 0.0 for values in found["cpu"].values()) for at in range(len(found["seconds"]))]
     clients, servers = _last(found["clients"]), _last(found["servers"])
-    each = _last_of_each(now)
-    shares = "".join(f"  {name} {value:.2f}" for name, value in each.items())
-    connections = "" if clients is None else f"{clients:,} clients, {servers or 0:,} server"
+    each = [(values[-1] or 0.0, name) for name, values in found["cpu"].items() if values[-1] is not None]
+    shares = "".join(f"  {name} {value:.2f}" for value, name in sorted(each, reverse=True))
+    connections = f"{clients} clients, {servers or 0} server" if clients else ""
     return [
-        _chart("rate", found["rate"], _number(_last(found["rate"]), "/s"), columns, blocks),
-        _chart("lag", found["lag"], _number(_last(found["lag"]), " records"), columns, blocks),
+        _chart("rate", found["rate"], _last(found["rate"], "/s"), columns, blocks),
+        _chart("lag", found["lag"], _last(found["lag"], " records"), columns, blocks),
         _chart("conns", found["clients"], connections, columns, blocks),
         _chart("CPU", total, f"{total[-1]:.2f} cores{shares}" if each else "", columns, blocks),
     ]
-
-
-def _last_of_each(now: Snapshot) -> dict[str, float]:
-    last = {name: values[-1] for name, values in now["readings"]["cpu"].items()}
-    known = [(name, value) for name, value in last.items() if value is not None]
-    return dict(sorted(known, key=lambda item: item[1], reverse=True))
 
 
 def _chart(label: str, values: Sequence[float | None], value: str, columns: int, blocks: str) -> Text:
@@ -143,9 +131,5 @@ def _chart(label: str, values: Sequence[float | None], value: str, columns: int,
     return row.append(spark(values, wide, blocks), style="not dim cyan").append(f" {value}", style="not dim")
 
 
-def _last(values: Sequence[float | None]) -> float | None:
-    return values[-1] if values else None
-
-
-def _number(value: float | None, unit: str) -> str:
-    return "" if value is None else f"{value:,.0f}{unit}"
+def _last(values: Sequence[float | None], unit: str = "") -> str:
+    return "" if not values or values[-1] is None else f"{values[-1]:,.0f}{unit}"

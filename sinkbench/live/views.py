@@ -13,7 +13,7 @@ from rich.live import Live
 from loadgen.reading import printable
 from sinkbench.live.draw import rows, view_height
 from sinkbench.live.events import Events, Rate, RunStep, Ui, duration, trial_line
-from sinkbench.live.state import LiveRun, Snapshot
+from sinkbench.live.state import LiveRun
 from sinkbench.results import TrialRecord
 from sinkbench.secrets import redacted
 
@@ -59,9 +59,13 @@ class PlainUi(QuietUi):
             self.say(f"    {self._phase}: {done:,} of {total:,} records, {rate:,.0f} records/s")
 
 
-class Drawing:
-    def __init__(self, now: Callable[[], Snapshot]) -> None:
-        self._now = now
+class TerminalUi(QuietUi):
+    """Draws a live run twice a second in a separate thread, so that events cost nothing; messages stand above it."""
+
+    def __init__(self, console: Console, live: LiveRun) -> None:
+        super().__init__(console)
+        self._now = live.snapshot
+        self._live = Live(self, console=console, transient=True, refresh_per_second=REFRESHES_PER_SECOND)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         height = view_height(options.size.height)
@@ -69,15 +73,6 @@ class Drawing:
             yield from rows(self._now(), options.max_width, height, plain=options.ascii_only)
         except Exception as fault:  # noqa: BLE001 - drawn in the midst of a trial, which must not end by it
             yield f"the view cannot be drawn: {type(fault).__name__}"
-
-
-class TerminalUi(QuietUi):
-    """Draws a live run twice a second in a separate thread, so that events cost nothing; messages stand above it."""
-
-    def __init__(self, console: Console, live: LiveRun) -> None:
-        super().__init__(console)
-        drawing = Drawing(live.snapshot)
-        self._live = Live(drawing, console=console, transient=True, refresh_per_second=REFRESHES_PER_SECOND)
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -87,7 +82,7 @@ class TerminalUi(QuietUi):
         self._live.stop()
 
 
-class _Both:
+class Both:
     """Passes events to a live run and to the user's view. An error of the live run ends only its events."""
 
     def __init__(self, live: Events, person: Ui) -> None:
@@ -114,13 +109,8 @@ class _Both:
         getattr(self._person, event)(*details)
 
 
-def both(live: Events, person: Ui) -> Ui:
-    """A view that passes each event to a live run and to the user's view."""
-    return cast("Ui", _Both(live, person))
-
-
 def choose_ui(console: Console, live: LiveRun | None = None) -> Ui:
     """Returns charts on a terminal that can draw them, else lines, as for a CI job with `FORCE_COLOR`."""
     live = LiveRun() if live is None else live
     moves = console.is_interactive and console.file.isatty()
-    return both(live, TerminalUi(console, live) if moves else PlainUi(console))
+    return cast("Ui", Both(live, TerminalUi(console, live) if moves else PlainUi(console)))

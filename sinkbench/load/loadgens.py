@@ -98,7 +98,8 @@ class Loadgens:
         with self._parts(names) as parts:
             try:
                 _in_parallel(lambda part: part.give(own), parts)
-                _in_parallel(lambda part: part.begin(options | part.share_of(rate, records)), parts)
+                shares = {part: {} if rate is None else {"rate": rate * part.count / records} for part in parts}
+                _in_parallel(lambda part: part.begin(options | shares[part]), parts)
                 summaries = _follow(parts, progress, stop or threading.Event())
             except BaseException as error:
                 _in_parallel(lambda part: part.cancel(), parts)

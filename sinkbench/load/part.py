@@ -39,13 +39,10 @@ class Part(ABC):
     def __init__(self, name: str, load: LoadName) -> None:
         self._name = name
         self._load = load
+        self.count = load.count or 0
         self.acknowledged = 0
         """Records of the part acknowledged at the last `look`."""
         self.summary: Summary | None = None
-
-    def share_of(self, rate: float | None, records: int) -> dict[str, float]:
-        """The option for the part's share of the `rate` of a load of `records`; empty without a rate."""
-        return {} if rate is None else {"rate": rate * (self._load.count or 0) / records}
 
     @abstractmethod
     def give(self, records: KeptRecords | None) -> None:
@@ -67,7 +64,7 @@ class Part(ABC):
     def look(self) -> Summary | None:
         """Reads the part's progress; returns its summary, or None while it continues. Raises TrialFailed if the load
         generator died or does not answer, or a record was not acknowledged."""
-        at = f"at {self.acknowledged:,} of {self._load.count or 0:,} records"
+        at = f"at {self.acknowledged:,} of {self.count:,} records"
         try:
             state = self._state()
         except ServiceTimeout:
@@ -80,12 +77,12 @@ class Part(ABC):
         self.acknowledged = state.acknowledged
         if state.state == "running":
             return None
-        at = f"at {self.acknowledged:,} of {self._load.count or 0:,} records"
+        at = f"at {self.acknowledged:,} of {self.count:,} records"
         if state.state == "cancelled":
             raise TrialFailed(f"{self._name} was stopped by another client {at}")
         if state.summary is None:
             raise TrialFailed(f"{self._name} {at}: {state.error or 'it gives no summary'}")
-        if state.summary.acknowledged != self._load.count:
+        if state.summary.acknowledged != self.count:
             reasons = [f"{error}: {count:,}" for error, count in state.summary.errors.items()]
             raise TrialFailed(f"{self._name} ended {at}: {'; '.join(filter(None, [*reasons, state.summary.stopped]))}")
         self.summary = state.summary
@@ -108,7 +105,8 @@ class RemotePart(Part):
         try:
             with http_errors():
                 there = self._client.get(f"{self._url}/records")
-                self._check_let_in(there)
+                if there.status_code == httpx.codes.UNAUTHORIZED:
+                    raise self._refused("GET", there)
                 if there.is_success and (there.json() or {}).get("sha256") == records.facts.sha256:
                     return
                 with records.path.open("rb") as file:
@@ -128,12 +126,9 @@ class RemotePart(Part):
             raise TrialFailed(
                 f"{self._name} at {self._url} cannot be reached ({error}); start it, or correct its address or its CA"
             ) from None
-        if answer.status_code == httpx.codes.CREATED:
-            return
-        self._begun = False
-        self._check_let_in(answer)
-        what = {409: "is busy", 400: "refuses the load"}.get(answer.status_code)
-        raise TrialFailed(f"{self._name} {what}: {_error(answer)}") if what else self._strange("POST", answer)
+        if answer.status_code != httpx.codes.CREATED:
+            self._begun = False
+            raise self._refused("POST", answer)
 
     def cancel(self) -> None:
         if not self._begun:
@@ -151,20 +146,20 @@ class RemotePart(Part):
             except (httpx.NetworkError, httpx.RemoteProtocolError):
                 # The server may close a kept-alive connection just when it is used again.
                 answer = self._client.get(url)
-        self._check_let_in(answer)
         with suppress(ValidationError):
             if answer.status_code == httpx.codes.OK:
                 return LoadState.model_validate_json(answer.content)
-        raise self._strange("GET", answer)
+        raise self._refused("GET", answer)
 
-    def _check_let_in(self, answer: httpx.Response) -> None:
-        if answer.status_code == httpx.codes.UNAUTHORIZED:
-            refuses = f"{self._name} at {self._url} refuses user and password"
-            raise TrialFailed(f"{refuses} ({_error(answer)}); correct these")
-
-    def _strange(self, method: str, answer: httpx.Response) -> TrialFailed:
-        said = f"answers {method} /load with {answer.status_code} ({_error(answer)})"
-        return TrialFailed(f"{self._name} at {self._url} {said}, as no loadgen of this version does")
+    def _refused(self, method: str, answer: httpx.Response) -> TrialFailed:
+        code, error = answer.status_code, _error(answer)
+        strange = f"answers {method} /load with {code} ({error}), as no loadgen of this version does"
+        said = {
+            401: f"at {self._url} refuses user and password ({error}); correct these",
+            400: f"refuses the load: {error}",
+            409: f"is busy: {error}",
+        }
+        return TrialFailed(f"{self._name} {said.get(code, f'at {self._url} {strange}')}")
 
 
 def _error(answer: httpx.Response) -> str:

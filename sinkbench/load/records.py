@@ -17,7 +17,7 @@ from sinkbench.errors import PlanError, ServiceError
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.secrets import redacted
 from sinkbench.stack import Endpoints
-from sinkbench.stack.stackfile import KafkaSection
+from sinkbench.stack.external import KafkaSection
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from sinkbench.analysis.pooler import waits_in
 from sinkbench.analysis.rates import median_known, most
-from sinkbench.analysis.samples import waits_in
 from sinkbench.metrics.format import NOT_MEASURED, milliseconds
 from sinkbench.metrics.metric import Column, Fields, Metric, column, count, find, number, words
 from sinkbench.metrics.seen import Seen

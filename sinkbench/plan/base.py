@@ -23,6 +23,7 @@ from sinkbench.errors import PlanError
 from sinkbench.plan.entries import Acks, DrainEntry, Multiples, PipelineEntry, named_path
 from sinkbench.plan.prices import Prices
 from sinkbench.plan.sections import PlanChanges, PlanDrain, PlanLoad, PlanSustain, Until
+from sinkbench.plan.thresholds import FIGURES, Bounds, bounds_of
 from sinkbench.yamlfile import Section, YamlFile, mistake, to_yaml
 
 # Modes with their own kind of section define their own field.
@@ -82,6 +83,11 @@ class Plan(Section):
         description="folder of queries that run against every index and table after a trial",
     )
     prices: Prices | None = Field(default=None, description="prices of resources; null: no costs")
+    thresholds: dict[str, Any] | None = Field(
+        default=None,
+        description='what figures of each cell must be, as {p99_ms: "<1000", lost: 0}; below a pipeline\'s label, of'
+        f" its cells alone. Figures: {', '.join(FIGURES)}",
+    )
     probe_interval_ms: Annotated[int, Field(gt=0, le=60_000)] = Field(
         250, description="time between two readings of the services"
     )
@@ -135,6 +141,18 @@ class Plan(Section):
                 place = ("load",) if entry.form is None else ("pipelines", index)
                 raise mistake(f"{text}; leave out form or {found}", *place, "form")
         return self
+
+    @model_validator(mode="after")
+    def _thresholds_are_known(self) -> Self:
+        if not self.limits and any("efficiency" in bounds for bounds in (self.bounds or {}).values()):
+            raise mistake("an efficiency needs the sink's limit; set limits: true", "thresholds")
+        return self
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """The thresholds of each pipeline."""
+        labels = [entry.shown_name for entry in self.pipelines]
+        return None if self.thresholds is None else bounds_of(self.thresholds, labels)
 
     @property
     def _has_rows_before(self) -> bool:
@@ -201,6 +219,8 @@ class Plan(Section):
             printed["label"] = entry.shown_name
             printed["multiples"] = list(self.multiples_of(entry))
         whole["load"] = self.load.whole
+        if self.thresholds is None:
+            del whole["thresholds"]
         return whole
 
     def show(self) -> str:
@@ -209,8 +229,9 @@ class Plan(Section):
 
     @property
     def sha256(self) -> str:
-        """Hex digest of `show()` without keys that change no result: the seed, which orders trials, and prices."""
+        """Hex digest of `show()` without keys that change no result: the order's seed, prices and thresholds."""
         measured = {**self.whole(), "seed": None, "prices": None}
+        measured.pop("thresholds", None)
         return hashlib.sha256(to_yaml(measured).encode()).hexdigest()
 
 

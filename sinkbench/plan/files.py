@@ -42,12 +42,11 @@ def load_queries(folder: Path) -> list[Query]:
     files = sorted(folder.glob("*.yaml"))
     if not files:
         raise PlanError(f"{folder}: there is no query in it; put one there as a file NAME.yaml, or leave queries out")
-    return [_load_query(file) for file in files]
-
-
-def _load_query(path: Path) -> Query:
-    source = YamlFile(path, "query", PlanError)
-    try:
-        return Query.model_validate({**source.content, "name": path.stem})
-    except ValidationError as invalid:
-        raise PlanError(source.explain(invalid, Query)) from None
+    found = []
+    for path in files:
+        source = YamlFile(path, "query", PlanError)
+        try:
+            found.append(Query.model_validate({**source.content, "name": path.stem}))
+        except ValidationError as invalid:
+            raise PlanError(source.explain(invalid, Query)) from None
+    return found

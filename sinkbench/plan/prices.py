@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
 from sinkbench import results
 from sinkbench.errors import PlanError
-from sinkbench.yamlfile import Section, YamlFile, mistake
+from sinkbench.yamlfile import Section, YamlFile
 
-_PRICES = ("core_hour", "memory_gb_hour", "disk_gb_month")
 Price = Annotated[float, Field(gt=0)]
 
 
@@ -23,12 +22,6 @@ class Prices(Section):
     memory_gb_hour: Price | None = Field(default=None, description="price of 10^9 bytes of memory for an hour")
     disk_gb_month: Price | None = Field(default=None, description="price of 10^9 bytes on disk for a month")
     kept_months: Price = Field(default=1.0, description="how long a record stays on disk")
-
-    @model_validator(mode="after")
-    def _prices_something(self) -> Self:
-        if all(getattr(self, name) is None for name in _PRICES):
-            raise mistake(f"no price is given; give at least one of {', '.join(_PRICES)}, or leave the prices out")
-        return self
 
     def as_kept(self) -> results.Prices:
         return results.Prices(**self.model_dump())

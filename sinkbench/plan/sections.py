@@ -137,8 +137,9 @@ class PlanDrain(Section):
         " spent",
     )
     warm_up_budget_seconds: Annotated[float, Field(ge=0, le=86_400)] = Field(
-        default=180,
-        description="time after the last block for trials that replace those that were not warm or stood still",
+        default=60,
+        description="further budget for each cell, after the last block: trials that were not warm, or stood still, are"
+        " replaced until none is left or the total is spent",
     )
     compiling_percent: Annotated[float, Field(gt=0, le=100)] = Field(
         default=10,

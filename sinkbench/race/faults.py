@@ -14,7 +14,7 @@ from sinkbench.sinks import SMALL_DISK, needed, sink_kind
 from sinkbench.stack import Say, Stack
 from sinkbench.suggest import did_you_mean
 from sinkbench.topology import service_of
-from sinkbench.trial.workloads.around import proxy_targets_used
+from sinkbench.trial.workload import proxy_targets_used
 
 _OTHERS = "; name under 'pipelines' those of other sinks"
 _ELSEWHERE = "restart, pause, rename, join, refuse, fill of some sinks, poison, command and none"

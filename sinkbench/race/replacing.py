@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.errors import ReasonCode
-from sinkbench.metrics.taken import at_least
+from sinkbench.metrics.taken import FEWEST_THAT_RISE, at_least, rated
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.schedule import cells_left
@@ -29,8 +29,8 @@ class Replacement(NamedTuple):
 def replacements(plan: Plan, cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> list[Replacement]:
     """The next block of replacements, one per cell and those first that need it to be final; empty at the end.
 
-    The end is when nothing is to be replaced, or the next block would exceed `drain.warm_up_budget_seconds`. Blocks of
-    replacements have numbers of their own: their trials are paired with nothing that was measured at another time.
+    The end is when nothing is to be replaced, or `drain.warm_up_budget_seconds` for each cell would be exceeded. Blocks
+    of replacements have numbers of their own: their trials are paired with nothing that was measured at another time.
     Where intervals of ratios need every pair, such a block has all cells.
     """
     if not plan.drains:
@@ -41,11 +41,14 @@ def replacements(plan: Plan, cells: Sequence[Cell], trials: Sequence[TrialRecord
         if sum(trial.cell == cell.key and trial.replaces is not None for trial in trials) >= MOST_REPLACEMENTS:
             continue
         taken = [trial for trial in trials if trial.cell == cell.key and not trial.pilot]
-        early = at_least([trial for trial in taken if not trial.reasons])
+        valid = [trial for trial in taken if not trial.reasons]
+        early = at_least(valid)
+        # Further blocks of `until` have replaced it already.
+        if early is None and len(rated(valid)) >= plan.trials:
+            continue
         if (old := _worst(taken, None if early is None else early.code)) is not None:
-            is_final = early is None and any(not trial.reasons for trial in taken)
-            (found if is_final else needed).append(Replacement(cell, old))
-    wanted, left = [*needed, *found], plan.drain.warm_up_budget_seconds
+            (found if valid and early is None else needed).append(Replacement(cell, old))
+    wanted, left = [*needed, *found], plan.drain.warm_up_budget_seconds * len(cells)
     left -= sum(trial.seconds for trial in trials if trial.block > plan.most_blocks)
     if wanted and plan.trials >= FEWEST_BLOCKS:
         number = 1 + max(trial.block for trial in trials)
@@ -92,7 +95,8 @@ def _worst(taken: Sequence[TrialRecord], early: ReasonCode | None) -> TrialRecor
     stalled = [trial for trial in clean if is_stalled(trial)]
     clean = [trial for trial in clean if not trial.reasons]
     cold = [trial for trial in clean if trial.warm is False]
-    if early == ReasonCode.NOT_STEADY:
+    # A plan of one or two trials asks for no final rate.
+    if early == ReasonCode.NOT_STEADY and len(taken) >= FEWEST_THAT_RISE:
         cold += [trial for trial in clean if trial.steady is False]
     if early == ReasonCode.RISING:
         cold += clean[:1]

@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sinkbench.analysis.rates import usable_rate
+from sinkbench.analysis.samples import CONTROLLER
 from sinkbench.analysis.scalability import Law
+from sinkbench.metrics.format import seconds_each
+from sinkbench.metrics.metric import find
 from sinkbench.metrics.names import marked_name
 from sinkbench.report.parts import Chart, Figure
 from sinkbench.report.plots import LineSeries, bars, lines
@@ -21,7 +24,11 @@ _FAR = 20
 
 def cpu(summary: RunSummary) -> Figure | None:
     """CPU seconds per million records of each cell, stacked by service; None if not measured."""
-    rows = [(marked_name(cell, summary), cpu_by_service(cell)) for cell in summary.cells]
+    rows = []
+    for cell in summary.cells:
+        used = {name: seconds for name, seconds in cpu_by_service(cell).items() if name != CONTROLLER}
+        total = seconds_each(find(cell, "total_cpu_seconds_per_million.median"))
+        rows.append((marked_name(cell, summary), used, total))
     caption = "Seconds of one core for a million records, by service."
     return _stacked("cpu", rows, "CPU s per million records", caption, "CPU seconds per million records")
 
@@ -31,23 +38,26 @@ def memory(summary: RunSummary) -> Figure | None:
     rows = []
     for cell in summary.cells:
         held = ((name, each.resident_bytes) for name, each in cell.peak_memory.items())
-        rows.append((marked_name(cell, summary), {name: count / 1e6 for name, count in held if count is not None}))
+        parts = {name: count / 1e6 for name, count in held if count is not None}
+        rows.append((marked_name(cell, summary), parts, f"{sum(parts.values()):,.0f}"))
     caption = "The most memory that each service of a cell's path held. Peaks are at different moments."
     return _stacked("memory", rows, "MB", caption, "Peak memory")
 
 
 def _stacked(
-    key: str, rows: Sequence[tuple[str, Mapping[str, float]]], unit: str, caption: str, meaning: str
+    key: str, rows: Sequence[tuple[str, Mapping[str, float], str]], unit: str, caption: str, meaning: str
 ) -> Figure | None:
-    shown = [(name, parts) for name, parts in rows if any(parts.values())]
+    shown = [(name, parts) for name, parts, _ in rows if any(parts.values())]
+    ends = {name: end for name, _, end in rows}
     if not shown:
         return None
     services = dict.fromkeys(name for _, parts in shown for name in parts)
     order = sorted(services, key=lambda name: -sum(parts.get(name, 0.0) for _, parts in shown))
     charts = []
     for place, each in enumerate(by_scale(shown)):
-        told = ", ".join(f"{name} {sum(parts.values()):,.0f}" for name, parts in each)
-        charts.append(Chart(f"{caption} {told}", bars(f"{key}-{place}", each, unit, names=order)))
+        texts = [ends[name] for name, _ in each]
+        told = ", ".join(f"{name} {end}" for (name, _), end in zip(each, texts, strict=True))
+        charts.append(Chart(f"{caption} {told}", bars(f"{key}-{place}", each, unit, order, texts)))
     several = " Cells that took many times as much have a chart, and a scale, of their own." if len(charts) > 1 else ""
     return Figure(f"{caption}{several}", charts, meaning)
 
@@ -79,7 +89,7 @@ def against_tasks(summary: RunSummary) -> Figure | None:
     tasks = sorted({float(cell.tasks) for each in several.values() for cell, _ in each})
     most = [max((rate.median, cell.tasks) for cell, rate in each) for each in several.values()]
     told = [f"{label} is fastest at {at} tasks, {rate:,.0f}" for label, (rate, at) in zip(several, most, strict=True)]
-    svg = lines("tasks", series, "tasks", "records/s", joined=False, x_ticks=tasks)
+    svg = lines("tasks", series, "tasks", "records/s", tasks)
     return Figure(
         "Records stored a second by the number of tasks. A bar is the 95 % interval, or min-max of fewer than five "
         "trials; a curve is the fitted law, where the data support it.",

@@ -1,134 +1,111 @@
-"""The style of all charts: as wide as a phone, marks that differ in more than colour, and colours such as `--ink`
-that are variables of the page's style, also for dark mode."""
+"""SVG elements as wide as a phone, in the page's font, with colours that are variables of its style, as for dark mode.
+Series differ in more than colour."""
 
 from __future__ import annotations
 
-import io
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
-
-from sinkbench.report.svg import inlined
-
-# Points; a phone shows it slightly smaller, a desktop slightly larger.
-_WIDTH = 380.0
+WIDTH = 380.0
 _LONGEST_SERIES = 46
-_POINTS_AN_INCH = 72.0
-
-INK, FAINT, GRID, PAPER, LIMIT = "#010101", "#020202", "#030303", "#040404", "#050505"
-_SERIES = 8
-_COLOURS = {INK: "var(--ink)", FAINT: "var(--faint)", GRID: "var(--grid)", PAPER: "var(--paper)", LIMIT: "var(--limit)"}
-_COLOURS |= {f"#1000{place:02x}": f"var(--series-{place})" for place in range(_SERIES)}
-_MARKERS = "osD^vPX"
-# Five dashes and seven markers, so that styles repeat only after 40 and 56 series.
-_DASHES: tuple[str | tuple[float, tuple[float, ...]], ...] = (
-    "-",
-    (0, (5, 2)),
-    (0, (1.5, 1.5)),
-    (0, (6, 2, 1.5, 2)),
-    (0, (1.5, 3)),
+_COLOURS = 8
+_LEGEND_LINE = 16.0
+_DASHES = ("", "5 2", "1.5 1.5", "6 2 1.5 2", "1.5 3")
+_MARKS = (
+    "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0Z",
+    "M-3-3H3V3H-3Z",
+    "M0-4.2L4.2 0 0 4.2-4.2 0Z",
+    "M0-4L4 3H-4Z",
+    "M0 4L4-3H-4Z",
+    "M-1.3-4H1.3V-1.3H4V1.3H1.3V4H-1.3V1.3H-4V-1.3H-1.3Z",
+    "M0-4L4-1 2.5 4H-2.5L-4-1Z",
 )
-# Few dots, since each is a separate path.
-_HATCHES = ("", "////", "..", "\\\\\\\\", "xxxx", "----", "++++", "||||")
-# Any, since matplotlib gives each key a different type.
-_STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "sinkbench",
-    # A label is a name chosen by a user, not a formula.
-    "text.parse_math": False,
-    "axes.unicode_minus": False,
-    "font.size": 11.0,
-    "axes.edgecolor": FAINT,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.8,
-    "axes.axisbelow": True,
-    "text.color": INK,
-    "xtick.color": FAINT,
-    "ytick.color": FAINT,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "xtick.major.size": 3.0,
-    "ytick.major.size": 0.0,
-    "ytick.minor.size": 0.0,
-    "grid.color": GRID,
-    "grid.linewidth": 0.8,
-    "hatch.linewidth": 0.8,
-    "path.simplify_threshold": 0.3,
-}
+Points = Iterable[tuple[float, float]]
 
 
-class Look:
-    """The style of a series by its index; 56 series have distinct colours and markers."""
+class Drawing:
+    """An <svg> element, hidden from screen readers, which read the text around it; `key` is unique on the page."""
 
-    def __init__(self, place: int) -> None:
-        self.colour = f"#1000{place % _SERIES:02x}"
-        self.marker = _MARKERS[place % len(_MARKERS)]
-        self.dashes = _DASHES[place % len(_DASHES)]
-        self.hatch = _HATCHES[place % len(_HATCHES)]
+    def __init__(self, key: str, width: float, height: float) -> None:
+        self.width, self.height = width, height
+        self._key = key
+        self._parts: list[str] = []
+        self._patterns: dict[int, str] = {}
+
+    def text(self, x: float, y: float, text: str, anchor: str = "start", size: float = 11, bold: bool = False) -> None:
+        weight = ' font-weight="bold"' if bold else ""
+        shape = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size:g}"{weight}'
+        self._parts.append(f'<text {shape} style="fill:var(--ink)">{escape(shortened(text, 80))}</text>')
+
+    def line(self, points: Points, colour: str, width: float = 1.0, dashes: str = "") -> None:
+        """A line through points, with a gap where one is NaN."""
+        path, pen = "", "M"
+        for x, y in points:
+            finite = math.isfinite(y)
+            path += f"{pen}{x:.1f} {y:.1f}" if finite else ""
+            pen = "L" if finite else "M"
+        dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+        shape = f'd="{path}" fill="none" stroke-width="{width:g}"{dashed}'
+        self._parts.append(f'<path {shape} style="stroke:var(--{colour})"/>')
+
+    def mark(self, x: float, y: float, place: int, filled: bool = True) -> None:
+        """A point of the series at that place."""
+        fill, stroke = series(place) if filled else "paper", series(place)
+        shape = f'd="{_MARKS[place % len(_MARKS)]}" transform="translate({x:.1f} {y:.1f})" stroke-width="1.5"'
+        self._parts.append(f'<path {shape} style="fill:var(--{fill});stroke:var(--{stroke})"/>')
+
+    def bar(self, x: float, y: float, width: float, height: float, place: int) -> None:
+        """A bar of the series at that place, hatched from the second series on."""
+        fill = f"var(--{series(place)})"
+        if place:
+            name = f"{self._key}-{place}"
+            turned = (
+                f'patternUnits="userSpaceOnUse" width="{4 + place}" height="6" patternTransform="rotate({37 * place})"'
+            )
+            ground = f'<rect width="12" height="6" style="fill:{fill}"/>'
+            stripe = '<path d="M0 0V6" stroke-width="1.5" style="stroke:var(--paper)"/>'
+            self._patterns[place] = f'<pattern id="{name}" {turned}>{ground}{stripe}</pattern>'
+            fill = f"url(#{name})"
+        shape = f'x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.1):.1f}" height="{height:g}"'
+        self._parts.append(f'<rect {shape} style="fill:{fill}"/>')
+
+    def legend(self, names: Sequence[str], sign: Callable[[float, float, int], None]) -> None:
+        """The names below the drawing, which grows, a line each, with the sign of their series."""
+        for place, name in enumerate(names):
+            y = self.height + _LEGEND_LINE * place + 8
+            sign(16, y, place)
+            self.text(34, y + 4, shortened(name, _LONGEST_SERIES))
+        self.height += _LEGEND_LINE * len(names) + 6 if names else 0
+
+    def svg(self) -> str:
+        size = f'viewBox="0 0 {self.width:g} {self.height:g}" aria-hidden="true" focusable="false"'
+        patterns = f"<defs>{''.join(self._patterns.values())}</defs>" if self._patterns else ""
+        return f"<svg {size}>{patterns}{''.join(self._parts)}</svg>"
 
 
-def looks(names: Sequence[str]) -> dict[str, Look]:
-    return {name: Look(place) for place, name in enumerate(dict.fromkeys(names))}
+def series(place: int) -> str:
+    return f"series-{place % _COLOURS}"
 
 
-@contextmanager
-def chart(rows: int = 0) -> Iterator[tuple[Figure, Axes]]:
-    """A chart with one pair of axes: for N named rows, or for lines with a title and a scale on the left."""
-    height, left, bottom, top = (62.0 + 36.0 * rows, 12.0, 40.0, 8.0) if rows else (260.0, 52.0, 40.0, 22.0)
-    with mpl.rc_context(_STYLE):
-        figure = _figure(_WIDTH, height)
-        place = (left / _WIDTH, bottom / height, 1 - (left + 12) / _WIDTH, 1 - (bottom + top) / height)
-        yield figure, _axes(figure, place)
+def dashes(place: int) -> str:
+    return _DASHES[place % len(_DASHES)]
 
 
-@contextmanager
-def panel(width: float, height: float, rows: int) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A small chart of `rows` pairs of axes, one above the other, each with room for a title."""
-    with mpl.rc_context({**_STYLE, "font.size": 10.0}):
-        figure = _figure(width, height)
-        foot, each = 18.0, (height - 18.0) / rows
-        made = []
-        for row in range(rows):
-            apart = 0 if row == rows - 1 else 4
-            bottom, size = foot + (rows - 1 - row) * each + apart, each - 18.0 - apart
-            made.append(_axes(figure, (40 / width, bottom / height, 1 - 50 / width, size / height)))
-        yield figure, made
+def ticks(most: float, at_most: int = 6) -> list[float]:
+    """Round numbers from 0 to `most`."""
+    least = most / at_most
+    power = 10.0 ** math.floor(math.log10(least)) if least > 0 else 1.0
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least)
+    return [step * place for place in range(int(most / step * 1.000_001) + 1)]
 
 
-def legend(figure: Figure, axes: Axes) -> None:
-    """Names the series, one per line, below the axes; the figure grows accordingly."""
-    handles, names = axes.get_legend_handles_labels()
-    if not handles:
-        return
-    line, height = 16.0, figure.get_figheight() * _POINTS_AN_INCH
-    more = line * len(handles) + 6
-    box = axes.get_position()
-    figure.set_figheight((height + more) / _POINTS_AN_INCH)
-    share = height / (height + more)
-    axes.set_position((box.x0, 1 - (1 - box.y0) * share, box.width, box.height * share))
-    figure.legend(
-        handles,
-        [shortened(name, _LONGEST_SERIES) for name in names],
-        loc="lower left",
-        bbox_to_anchor=(0.0, 0.0),
-        frameon=False,
-        borderpad=0.2,
-        labelspacing=0.35,
-        handlelength=2.6,
-    )
-
-
-def small(axes: Axes) -> None:
-    axes.yaxis.set_major_locator(MaxNLocator(2))
-    axes.yaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:g} s"))
+def short(value: float) -> str:
+    """As 0, 1.5, 20 k and 1.2 M."""
+    for power, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if abs(value) >= power:
+            return f"{value / power:.4g}{unit}"
+    return f"{value:.4g}"
 
 
 def shortened(name: str, most: int) -> str:
@@ -137,26 +114,3 @@ def shortened(name: str, most: int) -> str:
     name = "".join(each if each.isprintable() else "?" for each in " ".join(name.split()))
     end = most // 3
     return name if len(name) <= most else f"{name[: most - 1 - end]}…{name[-end:]}"
-
-
-def svg_of(figure: Figure, key: str) -> str:
-    """The figure as an element of the page; `key` is unique on it."""
-    text = io.StringIO()
-    with warnings.catch_warnings():
-        # The browser draws the letters, and has fonts that matplotlib lacks.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(text, format="svg")
-    return inlined(text.getvalue(), key, _COLOURS)
-
-
-def _figure(width: float, height: float) -> Figure:
-    figure = Figure(figsize=(width / _POINTS_AN_INCH, height / _POINTS_AN_INCH), dpi=_POINTS_AN_INCH)
-    figure.patch.set_visible(False)
-    return figure
-
-
-def _axes(figure: Figure, place: tuple[float, float, float, float]) -> Axes:
-    axes = figure.add_axes(place, facecolor="none")
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.grid(visible=True, axis="y")
-    return axes

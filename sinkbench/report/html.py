@@ -17,7 +17,7 @@ def html_of(title: str, heading: Sequence[str], opening: Opening, sections: Sequ
     files = PackageLoader("sinkbench.report", ".")
     pages = Environment(loader=files, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     pages.tests["of"] = _is
-    # Only these are already HTML: the output of svg.py, and this package's style.
+    # Only these are already HTML: the drawings of draw.py, and this package's style.
     pages.filters["as_svg"] = Markup
     pages.filters["anchor"] = anchor
     style = Markup(pages.get_template("style.css").render())  # noqa: S704

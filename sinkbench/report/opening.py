@@ -40,7 +40,7 @@ def opening(kept: StoredRun, rate: float | None = None) -> Opening:
     chart = rates(summary, kept.trials, rate)
     tables, notes = result(summary, 1_000)
     parts = [
-        Table(("pipeline", *map(_head, HEADS[1:])), _rows(summary), "Result", numbers=(1, 3, 4, 5))
+        Table(("pipeline", *map(_head, HEADS[1:])), _rows(summary), "Result", numbers=(1, 2, 3, 4, 5))
         if chart is not None and not is_load(summary)
         else None,
         *(of_rich(part, "Result") for part in tables if not isinstance(part, str)),

@@ -14,7 +14,6 @@ from sinkbench.metrics.cost import with_prices
 from sinkbench.metrics.names import cell_name
 from sinkbench.report import charts
 from sinkbench.report.html import html_of
-from sinkbench.report.latencies import latencies
 from sinkbench.report.opening import about, opening
 from sinkbench.report.parts import Figure, File, Lines, PageSection, Part, Table, of_rich
 from sinkbench.report.timeline import courses_of, drawn, timeline
@@ -48,12 +47,11 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
     summary = kept.summary
     trials, undrawn = drawn(kept.trials)
     courses, missing = courses_of(folder, trials)
-    late, damaged = latencies(summary)
     files, unread = _files(folder)
     names = {cell.cell: cell_name(cell, summary) for cell in summary.cells}
     names |= {trial.cell: trial.label for trial in kept.trials if trial.cell not in names}
     pictures: dict[str, list[Figure | None]] = {
-        "cells": [charts.against_tasks(summary), *late],
+        "cells": [charts.against_tasks(summary)],
         "cpu": [charts.cpu(summary)],
         "memory": [charts.memory(summary)],
     }
@@ -68,7 +66,7 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
         )
         for section in sections(summary, _WIDE, kept.trials)
     ]
-    left_out = [*undrawn, *missing, *damaged, *unread]
+    left_out = [*undrawn, *missing, *unread]
     more = len(left_out) - _MOST_NAMED
     rest = [*left_out[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]
     return [

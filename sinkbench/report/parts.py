@@ -41,13 +41,12 @@ class Chart:
 
 @dataclass(frozen=True)
 class Figure:
-    """Pictures of one kind, several in a row if `small`, and their numbers as a table if no other table has them."""
+    """Pictures of one kind, several in a row if `small`."""
 
     caption: str
     charts: Sequence[Chart]
     meaning: str
     """The heading of docs/methods.md that explains the figure."""
-    table: Table | None = None
     small: bool = False
 
 

@@ -1,36 +1,31 @@
-"""Charts: lines over a number, trials as points by name, and stacked bars by name. Names are above their dots or
-bars, which leaves the whole width of a phone for the values."""
+"""Charts: trials as points and stacked bars by name, and lines over a number. Names are above their points or bars,
+which leaves the whole width of a phone for the values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from matplotlib import ticker
-from matplotlib.axes import Axes
-from matplotlib.transforms import offset_copy
-
-from sinkbench.report.draw import GRID, LIMIT, PAPER, chart, legend, looks, shortened, svg_of
+from sinkbench.report.draw import WIDTH, Drawing, dashes, series, short, shortened, ticks
 
 _LONGEST_NAME = 52
 # Characters between a name and the value at the other end of its line.
 _APART = 3
+_ROW, _TOP, _FOOT, _SIDE = 36.0, 8.0, 36.0, 12.0
 _LEAST_TICK_SHARE = 0.08
-_ASIDE_POINTS = 3.0
-# Any, since matplotlib gives each key a different type.
-_LIMIT_LINE: dict[str, Any] = {"color": LIMIT, "linewidth": 1.6, "linestyle": (0, (8, 3))}
+_ASIDE = 3.0
+_MARK_DASHES = "8 3"
 
 
 @dataclass(frozen=True)
 class LineSeries:
-    """A series over x; `low` and `high` are the ends of error bars, `curve` is a line without points."""
+    """A series over x; `low` and `high` are the ends of its bars, `curve` is a line without points."""
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
-    low: Sequence[float] = ()
-    high: Sequence[float] = ()
+    low: Sequence[float]
+    high: Sequence[float]
     curve: Sequence[tuple[float, float]] = ()
 
 
@@ -51,165 +46,112 @@ class Mark:
     name: str
 
 
-def lines(
-    key: str,
-    series: Sequence[LineSeries],
-    x_label: str,
-    y_label: str,
-    mark: Mark | None = None,
-    joined: bool = True,
-    x_ticks: Sequence[float] = (),
-    x_text: Callable[[float], str] = "{:g}".format,
-    logarithmic: tuple[float, float] | None = None,
-) -> str:
-    """Lines with their points, `joined` to each other or only by their curves; the label of y is the title. The
-    scale of y begins at 0, or is logarithmic between the ends given. Unjoined points with the same x are drawn side
-    by side, so that none hides another's bar."""
-    shown = looks([line.name for line in series])
-    points = any(len(line.x) <= 20 for line in series)
-    with chart() as (figure, axes):
-        for place, line in enumerate(series):
-            look = shown[line.name]
-            aside = 0.0 if joined else (place - (len(series) - 1) / 2) * _ASIDE_POINTS
-            shifted = offset_copy(axes.transData, figure, x=aside, units="points")
-            axes.plot(
-                line.x,
-                line.y,
-                color=look.colour,
-                marker=look.marker if points else "",
-                markersize=6,
-                linestyle=look.dashes if joined else "",
-                linewidth=1.8,
-                label=line.name,
-                transform=shifted,
-            )
-            if line.low:
-                axes.vlines(line.x, line.low, line.high, color=look.colour, linewidth=1.6, transform=shifted)
-                # Otherwise the scale ignores the bars of shifted points.
-                axes.update_datalim([*zip(line.x, line.low, strict=True), *zip(line.x, line.high, strict=True)])
-                axes.autoscale_view()
-            if line.curve:
-                axes.plot(*zip(*line.curve, strict=True), color=look.colour, linestyle=look.dashes, linewidth=1.8)
-        if logarithmic is not None:
-            axes.set_yscale("log")
-            axes.set_ylim(logarithmic)
-            axes.yaxis.set_minor_formatter(ticker.NullFormatter())
-        else:
-            axes.set_ylim(bottom=0)
-        if mark is not None:
-            axes.axhline(mark.value, label=mark.name, **_LIMIT_LINE)
-        axes.set_xlabel(x_label)
-        axes.set_title(y_label, loc="left", fontsize=11.0)
-        axes.yaxis.set_major_formatter(ticker.EngFormatter(sep=" "))
-        if x_ticks:
-            axes.xaxis.set_major_locator(ticker.FixedLocator(far_apart(x_ticks)))
-            axes.xaxis.set_minor_locator(ticker.NullLocator())
-            axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: x_text(value)))
-        legend(figure, axes)
-        return svg_of(figure, key)
-
-
 def points(key: str, groups: Sequence[tuple[str, Sequence[Point]]], x_label: str, mark: Mark | None = None) -> str:
-    """Rows below the headings of their groups: a dot for each trial, a line for the value, a colour a series."""
+    """Rows below the headings of their groups: a mark for each trial, a line for the value, a colour a series."""
     rows: list[Point | str] = []
     for title, each in groups:
         rows += [*([title] if title else []), *each]
     found = [row for row in rows if isinstance(row, Point)]
-    shown = looks([row.series for row in found])
+    names = list(dict.fromkeys(row.series for row in found))
     known = [value for row in found for value in (row.value, *(trial for trial, _ in row.trials))]
-    highest = max([*known, *([mark.value] if mark else [])]) or 1.0
-    with chart(len(rows)) as (figure, axes):
-        for place, row in enumerate(rows):
-            if isinstance(row, str):
-                axes.annotate(row, (0, place + 0.1), xycoords=("axes fraction", "data"), weight="bold", fontsize=9.5)
-                continue
-            look = shown[row.series]
-            axes.axhline(place, color=GRID, linewidth=0.8)
-            axes.vlines(row.value, place - 0.17, place + 0.17, color=look.colour, linewidth=2.4)
-            for value, final in row.trials:
-                face = look.colour if final else PAPER
-                axes.plot(
-                    value, place, look.marker, color=look.colour, markerfacecolor=face, markersize=6, clip_on=False
-                )
-        for name, look in shown.items():
-            axes.plot([], [], look.marker, color=look.colour, label=name)
-        axes.set_xlim(0, highest * 1.06)
-        names, texts = ([getattr(row, part, "") for row in rows] for part in ("name", "text"))
-        _rows(axes, names, x_label, mark, texts=texts)
-        legend(figure, axes)
-        return svg_of(figure, key)
+    texts = [("", "", row) if isinstance(row, str) else (row.name, row.text, "") for row in rows]
+    drawing, x, ys = _rows(key, texts, max([*known, *([mark.value] if mark else [])]) * 1.06, x_label)
+    for row, y in zip(rows, ys, strict=True):
+        if isinstance(row, str):
+            continue
+        place = names.index(row.series)
+        drawing.line([(x(0), y), (WIDTH - _SIDE, y)], "grid")
+        drawing.line([(x(row.value), y - 6), (x(row.value), y + 6)], series(place), 2.4)
+        for value, final in row.trials:
+            drawing.mark(x(value), y, place, final)
+    if mark is not None:
+        drawing.line([(x(mark.value), _TOP), (x(mark.value), drawing.height - _FOOT)], "limit", 1.6, _MARK_DASHES)
+
+    def sign(left: float, y: float, place: int) -> None:
+        if place < len(names):
+            drawing.mark(left, y, place)
+        else:
+            drawing.line([(left - 14, y), (left + 12, y)], "limit", 1.6, _MARK_DASHES)
+
+    drawing.legend([*names, *([mark.name] if mark else [])], sign)
+    return drawing.svg()
 
 
 def bars(
-    key: str,
-    rows: Sequence[tuple[str, Mapping[str, float]]],
-    x_label: str,
-    text: Callable[[float], str] = "{:,.0f}".format,
-    names: Sequence[str] = (),
+    key: str, rows: Sequence[tuple[str, Mapping[str, float]]], x_label: str, names: Sequence[str], ends: Sequence[str]
 ) -> str:
-    """A bar per name: its parts, stacked, with their sum at its end. `names` has the parts in order, for the same style
+    """A bar per name: its parts, stacked, with a text at its end. `names` has the parts in order, for the same style
     in several charts."""
-    shown = looks(names or [name for _, parts in rows for name in parts])
     sums = [sum(parts.values()) for _, parts in rows]
-    highest = max(sums) or 1
-    with chart(len(rows)) as (figure, axes):
-        starts = [0.0] * len(rows)
-        for name, look in shown.items():
-            widths = [parts.get(name, 0.0) for _, parts in rows]
-            if not any(widths):
-                continue
-            axes.barh(
-                range(len(rows)),
-                widths,
-                left=starts,
-                height=0.4,
-                color=look.colour,
-                hatch=look.hatch,
-                edgecolor=PAPER,
-                linewidth=0.6,
-                label=name if len(shown) > 1 else None,
-            )
-            starts = [start + width for start, width in zip(starts, widths, strict=True)]
-        for place, (total, end) in enumerate(zip(sums, map(text, sums), strict=True)):
-            axes.annotate(end, (total, place), xytext=(4, 0), textcoords="offset points", va="center")
-        axes.set_xlim(0, highest * 1.16)
-        _rows(axes, [name for name, _ in rows], x_label, None)
-        legend(figure, axes)
-        return svg_of(figure, key)
+    drawing, x, ys = _rows(key, [(name, "", "") for name, _ in rows], max(sums) * 1.16, x_label)
+    for (_, parts), total, end, y in zip(rows, sums, ends, ys, strict=True):
+        start = 0.0
+        for place, name in enumerate(names):
+            if parts.get(name):
+                drawing.bar(x(start), y - 7, x(start + parts[name]) - x(start), 14, place)
+                start += parts[name]
+        drawing.text(x(total) + 4, y + 4, end)
+    drawing.legend(names, lambda left, y, place: drawing.bar(left - 13, y - 5, 26, 10, place))
+    return drawing.svg()
 
 
-def far_apart(ticks: Sequence[float]) -> list[float]:
+def lines(key: str, shown: Sequence[LineSeries], x_label: str, y_label: str, x_ticks: Sequence[float]) -> str:
+    """Points with bars, and curves without points; the label of y is the title. Points with the same x are drawn side
+    by side, so that none hides another's bar."""
+    drawing = Drawing(key, WIDTH, 260)
+    most = max(value for each in shown for value in (*each.high, *(y for _, y in each.curve))) * 1.05 or 1.0
+    first, last = min(x_ticks), max(x_ticks)
+    x, y = _scale(first, last, 52, WIDTH - 20), _scale(0, most, 220, 22)
+    drawing.text(52, 12, y_label)
+    for tick in ticks(most):
+        drawing.line([(52, y(tick)), (WIDTH - _SIDE, y(tick))], "grid")
+        drawing.text(46, y(tick) + 4, short(tick), "end")
+    for tick in far_apart(x_ticks):
+        drawing.text(x(tick), 236, f"{tick:g}", "middle")
+    drawing.text((52 + WIDTH) / 2, 254, x_label, "middle")
+    for place, each in enumerate(shown):
+        aside = (place - (len(shown) - 1) / 2) * _ASIDE
+        drawing.line([(x(at), y(value)) for at, value in each.curve], series(place), 1.8, dashes(place))
+        for at, value, low, high in zip(each.x, each.y, each.low, each.high, strict=True):
+            drawing.line([(x(at) + aside, y(low)), (x(at) + aside, y(high))], series(place), 1.6)
+            drawing.mark(x(at) + aside, y(value), place)
+    drawing.legend([each.name for each in shown], drawing.mark)
+    return drawing.svg()
+
+
+def far_apart(shown: Sequence[float]) -> list[float]:
     """The ticks whose labels have room, from the last one down."""
-    least = _LEAST_TICK_SHARE * (ticks[-1] - ticks[0])
-    kept = [ticks[-1]]
-    for tick in reversed(ticks[:-1]):
+    least = _LEAST_TICK_SHARE * (shown[-1] - shown[0])
+    kept = [shown[-1]]
+    for tick in reversed(shown[:-1]):
         if kept[-1] - tick >= least:
             kept.append(tick)
     return kept[::-1]
 
 
 def _rows(
-    axes: Axes,
-    names: Sequence[str],
-    x_label: str,
-    mark: Mark | None,
-    texts: Sequence[str] = (),
-) -> None:
-    """Rows with their names above them, texts at the other end, and a mark across all of them."""
-    axes.set_ylim(len(names) - 0.5, -0.8)
-    axes.yaxis.set_major_locator(ticker.NullLocator())
-    axes.grid(visible=False, axis="y")
-    axes.grid(visible=True, axis="x")
-    for place, name in enumerate(names):
-        axes.annotate(
-            shortened(name, _LONGEST_NAME - (len(texts[place]) + _APART if texts else 0)),
-            (0, place - 0.26),
-            xycoords=("axes fraction", "data"),
-            va="bottom",
-        )
-    for place, text in enumerate(texts):
-        axes.annotate(text, (1, place - 0.26), xycoords=("axes fraction", "data"), va="bottom", ha="right")
-    axes.set_xlabel(x_label)
-    axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=" "))
-    if mark is not None:
-        axes.axvline(mark.value, label=mark.name, **_LIMIT_LINE)
+    key: str, rows: Sequence[tuple[str, str, str]], most: float, x_label: str
+) -> tuple[Drawing, Callable[[float], float], list[float]]:
+    """Rows with their name, a text at the other end, or a heading, above a scale from 0 to `most`; returns the scale
+    and the place of each row."""
+    foot = _TOP + _ROW * len(rows)
+    drawing = Drawing(key, WIDTH, foot + _FOOT)
+    x = _scale(0, most or 1.0, _SIDE, WIDTH - _SIDE)
+    for tick in ticks(most or 1.0):
+        drawing.line([(x(tick), _TOP), (x(tick), foot)], "grid")
+        drawing.text(x(tick), foot + 14, short(tick), "middle")
+    drawing.line([(_SIDE, foot), (WIDTH - _SIDE, foot)], "faint")
+    drawing.text(WIDTH / 2, foot + 30, x_label, "middle")
+    ys = []
+    for place, (name, text, heading) in enumerate(rows):
+        y = _TOP + _ROW * place + 25
+        ys.append(y)
+        drawing.text(_SIDE, y - 11, shortened(name, _LONGEST_NAME - (len(text) + _APART if text else 0)))
+        drawing.text(WIDTH - _SIDE, y - 11, text, "end")
+        drawing.text(_SIDE, y + 4, heading, size=9.5, bold=True)
+    return drawing, x, ys
+
+
+def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
+    each = (end - start) / (high - low or 1.0)
+    return lambda value: start + (value - low) * each

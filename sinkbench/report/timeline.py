@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sinkbench.metrics.format import whole
-from sinkbench.report.draw import Look, panel, small, svg_of
-from sinkbench.report.parts import Chart, Figure, Lines, Part, Table
+from sinkbench.report.draw import Drawing, dashes, series, short, ticks
+from sinkbench.report.parts import Chart, Figure, Lines, Part
 from sinkbench.report.samples import Course, Series, course_of, read_samples
 from sinkbench.results import TrialRecord
 
@@ -18,7 +17,7 @@ MOST_CHARTS = 120
 MOST_POINTS = 9_000
 """Of all trials together, so that a page opens fast."""
 _FEWEST, _MOST = 20, 120
-_WIDTH, _HEIGHT = 208.0, 170.0
+_WIDTH, _PANEL = 208.0, 54.0
 _HOW_TO_READ = (
     "Above: records stored a second, with the trial's own rate as a dashed line. Below: the lag, records in the topic "
     "and not yet in the sink, the largest of each step. All charts of a pipeline have the same scales."
@@ -81,53 +80,50 @@ def _figure(key: str, name: str, trials: Sequence[TrialRecord], courses: Mapping
     highest = _highest([course.records_per_second for course in found])
     largest = _highest([course.lag for course in found])
     longest = max(float(course.seconds[-1]) for course in found)
-    pictures = _draw(key, trials, found, (longest, highest, largest))
+    scales = (longest, highest, largest)
+    pictures = [_draw(f"{key}-{at}", *each, scales) for at, each in enumerate(zip(trials, found, strict=True))]
     charts = [
         Chart(label=_label(name, trial, course), svg=svg, heading=f"{title_of(trial)}: {_rate(trial)}")
         for trial, course, svg in zip(trials, found, pictures, strict=True)
     ]
     steps = sorted({round(course.step_seconds, 2) for course in found})
     span = f"{steps[0]:g}" if len(steps) == 1 else f"{steps[0]:g} to {steps[-1]:g}"
-    rows = [
-        (title_of(trial), f"{second:.1f}", whole(rate), whole(lag))
-        for trial, course in zip(trials, found, strict=True)
-        for second, rate, lag in zip(course.seconds, course.records_per_second, course.lag, strict=True)
-    ]
-    headers = ("trial", "second", "records/s", "lag")
-    table = Table(headers, rows, f"{name}: the courses of its trials", numbers=(1, 2, 3))
     caption = f"{name}: records/s and lag over the seconds of each trial, in steps of {span} s."
-    return Figure(caption, charts, "Course of a trial", table, small=True)
+    return Figure(caption, charts, "Course of a trial", small=True)
 
 
-def _draw(
-    key: str, trials: Sequence[TrialRecord], courses: Sequence[Course], scales: tuple[float, float | None, float | None]
-) -> Iterator[str]:
-    """A picture per trial; `scales` are the longest time, the highest rate and the largest lag of all."""
-    longest, highest, largest = scales
-    rows = 1 if largest is None else 2
-    # Reusing the axes and changing only the lines is twice as fast.
-    with panel(_WIDTH, _HEIGHT if rows == 2 else _HEIGHT / 2 + 10, rows) as (figure, axes):
-        (rate,) = axes[0].plot([], [], color=Look(0).colour, linewidth=1.4)
-        mean = axes[0].axhline(0, color=Look(1).colour, linewidth=1.2, linestyle=(0, (4, 2)))
-        (lag,) = axes[-1].plot([], [], color=Look(2).colour, linewidth=1.4, linestyle=Look(2).dashes)
-        for each, title, most in zip(axes, ("records/s", "lag, records"), (highest, largest), strict=False):
-            # With a fixed position matplotlib does not search for one at each drawing.
-            each.set_title(title, loc="left", fontsize=10.0, y=1.0, pad=3.0)
-            each.set_ylim(0, 1.08 * most if most else 1)
-            each.set_xlim(0, longest)
-            small(each)
-        axes[0].tick_params(labelbottom=rows == 1)
-        marks = [each.axvline(0, color=Look(3).colour, linewidth=1.2) for each in axes for _ in range(2)]
-        for place, (trial, course) in enumerate(zip(trials, courses, strict=True)):
-            for mark, second in zip(marks, _moments(trial) * len(axes), strict=True):
-                mark.set_visible(second is not None)
-                mark.set_xdata([second or 0.0] * 2)
-            rate.set_data(course.seconds, course.records_per_second)
-            mean.set_visible(trial.records_per_second is not None)
-            mean.set_ydata([trial.records_per_second or 0.0] * 2)
-            if rows == 2:
-                lag.set_data(course.seconds, course.lag)
-            yield svg_of(figure, f"{key}-{place}")
+def _draw(key: str, trial: TrialRecord, course: Course, scales: tuple[float, float | None, float | None]) -> str:
+    """The picture of a trial; `scales` are the longest time, the highest rate and the largest lag of its cell."""
+    longest, *highest = scales
+    drawing = Drawing(key, _WIDTH, 18.0)
+    titles = zip(("records/s", "lag, records"), (course.records_per_second, course.lag), highest, strict=True)
+    left, right = 40.0, _WIDTH - 10
+
+    def x(second: float) -> float:
+        return left + (right - left) * second / (longest or 1.0)
+
+    for place, (title, values, most) in enumerate(titles):
+        if most is None:
+            continue
+        top = drawing.height - 2
+        foot, each = top + _PANEL, _PANEL / (1.08 * most or 1.0)
+        drawing.text(left, top - 5, title, size=10)
+        for tick in ticks(1.08 * most, 2) if most else [0.0]:
+            drawing.line([(left, foot - each * tick), (right, foot - each * tick)], "grid")
+            drawing.text(left - 4, foot - each * tick + 3, short(tick), "end", size=10)
+        for second in _moments(trial):
+            if second is not None:
+                drawing.line([(x(second), top), (x(second), foot)], series(3), 1.2)
+        shown = zip(course.seconds.tolist(), values.tolist(), strict=True)
+        drawing.line([(x(at), foot - each * value) for at, value in shown], series(2 * place), 1.4, dashes(2 * place))
+        if not place and trial.records_per_second is not None:
+            mean = foot - each * trial.records_per_second
+            drawing.line([(left, mean), (right, mean)], series(1), 1.2, "4 2")
+        drawing.height = foot + 18
+    for tick in ticks(longest, 3):
+        drawing.text(x(tick), drawing.height - 4, f"{tick:g} s", "middle", size=10)
+    drawing.height += 2
+    return drawing.svg()
 
 
 def _moments(trial: TrialRecord) -> list[float | None]:

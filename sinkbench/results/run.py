@@ -159,6 +159,8 @@ class RunSummary(Record):
     cells: list[CellSummary]
     limits: list[Limit] = []
     """Empty if the plan asks for none."""
+    thresholds: dict[str, dict[str, str]] | None = None
+    """What the plan asks, as `< 1000`, by the pipeline's label and the figure; None if nothing."""
     prices: Prices | None = None
     """What the costs of the cells are made of; None without prices."""
     scaling: list[Scaling] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -246,23 +247,13 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
         "pipeline": [one.pipeline, other.pipeline],
         "form": [one.form, other.form],
         "acks": [f"{cell.acks}" for cell in (one, other)],
-        "probes": [_probes(run.plan, cell) for run, cell in ((a, one), (b, other))],
     }
     found = [f"{what} {first} against {second}" for what, (first, second) in sides.items() if first != second]
     found += [f"{each.what} {each.a} against {each.b}" for each in record_differences(a, b)]
-    found += [f"durability {each.what} {each.a} against {each.b}" for each in durability_differences(a, b, one, other)]
+    found += [f"durability {each.what} {each.a} against {each.b}" for each in durability_differences(one, other)]
     found += [f"run {run}: {cell.verdict}" for run, cell in (("A", one), ("B", other)) if not cell.passed]
     found += [f"run {name}: {cell.at_least.text}" for name, cell in (("A", one), ("B", other)) if cell.at_least]
     return found
-
-
-def _probes(plan: Mapping[str, object], cell: CellSummary) -> str:
-    """Whether a cell had probes: without them its rate is measured differently."""
-    entries = plan.get("pipelines")
-    for entry in entries if isinstance(entries, list) else []:
-        if isinstance(entry, dict) and entry.get("label", entry.get("pipeline")) == cell.label:
-            return "on" if entry.get("probes", True) else "off"
-    return "on"
 
 
 def _judged(pairs: Sequence[_Pair]) -> list[Compared]:
@@ -311,36 +302,24 @@ class Disturbance:
 
     @property
     def in_words(self) -> str:
-        """As `what is no part of the stack took 0.0 cores in run A, 0.5 cores in run B`."""
+        """As `other load took 0.0 cores in run A, 0.5 cores in run B`."""
         return f"{self.sentence} {self.a} in run A, {self.b} in run B"
-
-
-@dataclass(frozen=True)
-class _Kind:
-    what: str
-    sentence: str
-    of_trial: Callable[[TrialRecord], float | None]
-    much: float
-    shown: Callable[[float], str]
 
 
 def disturbances(a: Sequence[TrialRecord], b: Sequence[TrialRecord], cores: float | None) -> list[Disturbance]:
     """Large differences in disturbance between a cell's valid trials in two runs; `cores` is the machine's number,
     without which foreign load is not compared."""
-    kinds = [_Kind("no new record seen, of a drain", "no new record was seen for", _stalled, MUCH_STALLED, percent)]
-    if cores is not None:
-        much = MUCH_FOREIGN * cores
-        kinds = [
-            _Kind("foreign load", "what is no part of the stack took", lambda trial: trial.foreign_cores, much, _cores),
-            _Kind("stolen from it", "a hypervisor took", lambda trial: trial.stolen_cores, much, _cores),
-            *kinds,
-        ]
+    much = math.inf if cores is None else MUCH_FOREIGN * cores
+    kinds: Sequence[tuple[str, str, Callable[[TrialRecord], float | None], float, Callable[[float], str]]] = (
+        ("foreign load", "other load took", lambda trial: trial.foreign_cores, much, "{:.1f} cores".format),
+        ("stolen from it", "a hypervisor took", lambda trial: trial.stolen_cores, much, "{:.1f} cores".format),
+        ("no new record seen, of a drain", "no new record was seen for", _stalled, MUCH_STALLED, percent),
+    )
     found = []
-    for kind in kinds:
-        before, after = (median_known(map(kind.of_trial, trials)) for trials in (a, b))
-        if before is not None and after is not None and abs(after - before) > kind.much:
-            shown = (kind.shown(before), kind.shown(after))
-            found.append(Disturbance(kind.what, kind.sentence, *shown, more_in_b=after > before))
+    for what, sentence, of_trial, most, shown in kinds:
+        before, after = (median_known(map(of_trial, trials)) for trials in (a, b))
+        if before is not None and after is not None and abs(after - before) > most:
+            found.append(Disturbance(what, sentence, shown(before), shown(after), more_in_b=after > before))
     return found
 
 
@@ -349,7 +328,3 @@ def _stalled(trial: TrialRecord) -> float | None:
     if trial.stalled_seconds is None or not trial.window_seconds:
         return None
     return trial.stalled_seconds / trial.window_seconds
-
-
-def _cores(cores: float) -> str:
-    return f"{cores:.1f} cores"

@@ -85,37 +85,15 @@ def _replication(load: Mapping[str, JsonValue], run: StoredRun) -> dict[str, Jso
     return {} if became is None or load.get("replication") is not None else {"replication": became}
 
 
-def durability_differences(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> list[Difference]:
-    """Differences in the durability of Kafka and of the sink between two cells, as far as both runs stored it.
-    Without keys of the plan's `load` (see `record_differences`). The cells' own trials override the plan's settings
-    for the cell, which override the sink's settings at the start of the run."""
-    own = one.durability is not None and other.durability is not None
-    found = list(_between("", *(_durability(run, cell, own=own) for run, cell in ((a, one), (b, other)))))
-    texts = ["" if cell.durability is None else cell.durability.text for cell in (one, other)]
+def durability_differences(one: CellSummary, other: CellSummary) -> list[Difference]:
+    """Differences in the durability of the sink between two cells, as far as their trials found it."""
+    if one.durability is None or other.durability is None:
+        return []
+    found = list(_between("", dict(one.durability.settings), dict(other.durability.settings)))
+    texts = (one.durability.text, other.durability.text)
     # For example an UNLOGGED table, which is no setting.
     found += [Difference("of a stored record", *texts)] if all(texts) and len(set(texts)) > 1 else []
     return [each for each in found if ABSENT not in (each.a, each.b)]
-
-
-def _durability(run: StoredRun, cell: CellSummary, *, own: bool) -> JsonValue:
-    durability = dict(_of_run(run, cell))
-    if own and cell.durability is not None:
-        durability[cell.sink] = dict(cell.durability.settings)
-    return durability
-
-
-def _of_run(run: StoredRun, cell: CellSummary) -> dict[str, JsonValue]:
-    kept, load = run.summary.environment.get("durability"), run.plan.get("load")
-    if not isinstance(kept, dict):
-        return {}
-    said = load if isinstance(load, dict) else {}
-    return {
-        service: {
-            key: cell.settings.get(service, {}).get(key, value) for key, value in found.items() if key not in said
-        }
-        for service, found in kept.items()
-        if service in ("kafka", cell.sink) and isinstance(found, dict)
-    }
 
 
 def _plan(plan: Mapping[str, JsonValue]) -> JsonValue:

@@ -22,7 +22,6 @@ import errno
 import io
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -92,9 +91,7 @@ class RunFolder:
             (folder.path / "samples").mkdir()
             _replace(folder.plan_path, _clean_yaml(plan.show()))
             for pipeline in sorted({entry.pipeline for entry in plan.pipelines}):
-                copy = folder.path / "connectors" / f"{pipeline}.json"
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                _copy_clean(connectors / f"{pipeline}.json", copy)
+                _copy_text(connectors / f"{pipeline}.json", (folder.path / "connectors" / pipeline).parent)
             for sink, target in sorted({(entry.sink, entry.target) for entry in plan.pipelines if entry.target}):
                 _copy_text(connectors.parent / target, folder.path / "targets" / sink)
             for query in [] if plan.queries is None else sorted((connectors.parent / plan.queries).glob("*.yaml")):
@@ -188,12 +185,8 @@ def make_folder(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: Path, content: bytes) -> None:
     with _writing(path):
-        path.write_bytes(content)
+        path.write_text(text, encoding="utf-8")
 
 
 def _clean_json(content: JsonValue, indent: int | None) -> str:
@@ -206,14 +199,6 @@ def _clean_yaml(text: str) -> str:
         return text
     content: dict[str, JsonValue] = YAML(typ="safe", pure=True).load(text)
     return to_yaml({key: redacted_values(value) for key, value in content.items()})
-
-
-def _copy_clean(source: Path, copy: Path) -> None:
-    text = source.read_text(encoding="utf-8")
-    if redacted(text) == text:
-        shutil.copyfile(source, copy)
-    else:
-        copy.write_text(_clean_json(json.loads(text), 2), encoding="utf-8")
 
 
 def _copy_text(source: Path, folder: Path) -> None:

@@ -188,7 +188,9 @@ class ComposeStack(Stack):
         # Inside, "/" is an overlay, but this file is mounted from the engine's data folder.
         data = Path("/etc/hostname") if self._cli is None else Path(self.engine.data_root())
         return Facts(
-            allowances={name: allowance_of(self.engine.inspect(each)["HostConfig"]) for name, each in first.items()},
+            allowances={
+                name: allowance_of(self.engine.inspect(each)["HostConfig"]) for name, each in reversed(first.items())
+            },
             command_lines={n: self.engine.command_line(each) for n, each in found.items() if each.state == "running"},
             # The engine may run in a virtual machine, whose folders are not visible here.
             data_path=data if data.exists() else None,

@@ -45,4 +45,5 @@ def summary_of(
         prices=prices,
         scaling=scalings(cells, trials),
         resumed=list(resumed),
+        thresholds=plan.bounds,
     )

@@ -27,13 +27,13 @@ from sinkbench.metrics.rate import at_least_in_words
 from sinkbench.metrics.recovery import RECOVERIES, STATUS
 from sinkbench.metrics.rescale import RESCALES
 from sinkbench.results import Bottleneck, CellSummary, RunSummary, TrialRecord
+from sinkbench.summary.thresholds import threshold_lines
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.faults import fault_line, fault_lines, is_faults, matrix_table
 from sinkbench.tables.lines import load_lines, price_lines, record_lines
 from sinkbench.tables.percell import cell_table, cells_table, cpu_table, load_table
 from sinkbench.tables.queries import query_lines, query_table
-from sinkbench.tables.scaling import scaling_line, scaling_table
-from sinkbench.tables.stages import limit_line
+from sinkbench.tables.stages import limit_line, scaling_line, scaling_table
 from sinkbench.tables.text import new_table, plain_text, words
 
 # Messages of services, which have no common form.
@@ -54,6 +54,7 @@ def sections(summary: RunSummary, width: int = WIDTH, trials: Sequence[TrialReco
     """All that has data, with tables of at most `width` columns."""
     found: list[tuple[str, str, Sequence[str | Table | None]]] = [
         ("cells", "Cells", _cells(summary, width)),
+        ("thresholds", "Thresholds", threshold_lines(summary)),
         ("queries", "Queries", [query_table(summary), cell_table(READS, summary), *query_lines(summary)]),
         ("bottlenecks", "Bottlenecks and limits", _bottlenecks(summary)),
         ("cpu", "CPU time", [cpu_table(summary)]),
@@ -193,18 +194,12 @@ def _bottlenecks(summary: RunSummary) -> list[str | Table | None]:
 
 
 def _wrong(cell: CellSummary) -> list[str]:
-    """The verdict of a failed cell, then the first of each kind of reason not in the verdict."""
-    if cell.passed:
-        return []
-    # The verdict has the first reason, or why tasks failed.
-    left = [reason for reason in cell.reasons if reason.code != ReasonCode.TASKS_FAILED]
-    left = left if cell.failed_tasks else left[1:]
-    kinds: dict[str, list[str]] = {}
-    for reason in left:
-        # A reason without a code is identified by its text.
-        kinds.setdefault(reason.text if reason.code in _OF_MANY_KINDS else reason.code, []).append(reason.text)
-    more = {first: len(others) for first, *others in kinds.values()}
-    return [cell.verdict, *(f"{text} (and {count} more like it)" if count else text for text, count in more.items())]
+    """The verdict of a failed cell, then the first of each kind of reason."""
+    kinds = {
+        reason.code if reason.code not in _OF_MANY_KINDS else reason.text: reason.text for reason in cell.reasons[::-1]
+    }
+    texts = dict.fromkeys(text for text in reversed(kinds.values()) if text not in cell.verdict)
+    return [] if cell.passed else [cell.verdict, *texts]
 
 
 def _limited(name: str, found: Bottleneck) -> str:

@@ -1,4 +1,4 @@
-"""Runs compared, as text and as Markdown: two cell by cell, with what else differs, or any number in columns."""
+"""Several runs: listed, or compared as text and Markdown, two cell by cell with what else differs, more in columns."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sinkbench.metrics.names import in_short
 from sinkbench.metrics.rate import rate_and_spread
 from sinkbench.results import RunSummary
 from sinkbench.runs.compare import Compared, Comparison
+from sinkbench.runs.listing import RunRow
 from sinkbench.runs.reader import StoredRun
-from sinkbench.tables.cells import resumed_in_words
-from sinkbench.tables.markdown import escaped, markdown_table
-from sinkbench.tables.text import new_table, plain_text, words
+from sinkbench.tables.cells import machine_in_words, resumed_in_words
+from sinkbench.tables.text import escaped, markdown_table, new_table, plain_text, words
 
 _LONGEST_VALUE = 44
 SAME = "Environment, plan and connectors are the same."
@@ -137,3 +137,34 @@ def remarks(comparison: Comparison) -> list[str]:
 def _cut(value: str) -> str:
     text = " ".join(value.split())
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
+
+
+def runs_table(rows: Sequence[RunRow]) -> str:
+    table = new_table(
+        "run",
+        *map(words, ("started (UTC)", "plan", "machine", "stack")),
+        "trials",
+        *map(words, ("complete", "passed", "")),
+    )
+    for row in rows:
+        table.add_row(*map(Text, (row.run, row.started or NOT_MEASURED, *_told(row))))
+    return plain_text([table])
+
+
+def _told(row: RunRow) -> tuple[str, ...]:
+    summary = row.summary
+    if summary is None:
+        return *([NOT_MEASURED] * 6), " ".join(row.damage.split())
+    return (
+        summary.plan.name,
+        machine_in_words(summary.environment) or NOT_MEASURED,
+        str(summary.environment.get("stack") or NOT_MEASURED),
+        f"{sum(cell.trials for cell in summary.cells)}",
+        _yes(summary.complete),
+        _yes(summary.passed),
+        resumed_in_words(summary),
+    )
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"

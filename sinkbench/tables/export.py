@@ -1,14 +1,12 @@
-"""A run for other programs: cells as CSV, Parquet and Markdown, the summary as JSON. See docs/format.md."""
+"""A run for other programs: CSV, Markdown, JSON and JUnit's XML. See docs/format.md."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 from sinkbench.errors import ResultsError
 from sinkbench.metrics import METRICS
@@ -18,15 +16,15 @@ from sinkbench.metrics.format import formatted
 from sinkbench.metrics.metric import ByService, Export, Value
 from sinkbench.metrics.rate import has_interval, rate_and_spread
 from sinkbench.results import CellSummary, RunSummary
-from sinkbench.secrets import redacted
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import heading, remarks
 from sinkbench.tables.faults import is_faults, matrix_texts
-from sinkbench.tables.markdown import escaped, markdown_table
+from sinkbench.tables.junit import junit
+from sinkbench.tables.text import escaped, markdown_table
 
 
-def export(summary: RunSummary, form: str) -> str | bytes:
-    """The run in one of `FORMATS`, as bytes if the format is binary; ResultsError for any other format."""
+def export(summary: RunSummary, form: str) -> str:
+    """The run in one of `FORMATS`; ResultsError for any other format."""
     if form not in FORMATS:
         raise ResultsError(f"--format {form}: is not a format of exports; known: {', '.join(FORMATS)}")
     return FORMATS[form](summary)
@@ -74,28 +72,6 @@ def _csv(summary: RunSummary) -> str:
     return text.getvalue()
 
 
-def _parquet(summary: RunSummary) -> bytes:
-    """The same rows; each column has its type even if nothing was measured."""
-    # Imported here: no other format needs it.
-    import duckdb
-
-    columns = _columns(summary)
-    rows = [[redacted(value) if isinstance(value, str) else value for value in row] for row in _rows(summary)]
-    with tempfile.TemporaryDirectory(prefix="sinkbench-") as folder, duckdb.connect(":memory:") as database:
-        file = Path(folder) / "cells.parquet"
-        types = ", ".join(f"{_quoted(name)} {column.sql}" for name, column in columns.items())
-        database.execute(f"CREATE TABLE cells ({types})")
-        if rows:
-            marks = ", ".join("?" for _ in columns)
-            database.executemany(f"INSERT INTO cells VALUES ({marks})", rows)  # noqa: S608 - question marks alone
-        database.table("cells").write_parquet(str(file))
-        return file.read_bytes()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _json(summary: RunSummary) -> str:
     return json.dumps(summary.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
 
@@ -125,9 +101,9 @@ def _markdown_row(cell: CellSummary) -> tuple[str, ...]:
     )
 
 
-FORMATS: dict[str, Callable[[RunSummary], str | bytes]] = {
+FORMATS: dict[str, Callable[[RunSummary], str]] = {
     "csv": _csv,
     "json": _json,
+    "junit": junit,
     "md": _markdown,
-    "parquet": _parquet,
 }

@@ -20,6 +20,7 @@ from sinkbench.metrics.queries import job_of
 from sinkbench.results import CellSummary, RunSummary
 from sinkbench.runs.reader import StoredRun
 from sinkbench.summary.answers import compared_cells
+from sinkbench.summary.thresholds import threshold_lines
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import is_load, main_tables, sections
 from sinkbench.tables.lines import data_check
@@ -59,6 +60,8 @@ def screen(kept: StoredRun, width: int = WIDTH, run: str = "") -> str:
         said += _wrapped(str(part), width, "") if wide else plain_text([part], width).rstrip("\n").split("\n")
         said += [""] if isinstance(part, Table) else []
     said += [""] if said[-1] else []
+    if asked := threshold_lines(summary):
+        said += [asked[0], *(line for each in asked[1:] for line in _wrapped(each, width)), ""]
     if shown := conclusions(kept):
         said += ["What this run shows", *(line for each in shown for line in _wrapped(each, width))]
     said += [line for each in notes for line in _wrapped(each, width, "")]

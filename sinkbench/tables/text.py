@@ -1,9 +1,10 @@
-"""The style of tables, and how they become text."""
+"""The style of tables, and how they become text or Markdown."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.cells import cell_len
@@ -64,3 +65,18 @@ def _needed(column: Column) -> int:
     if column.overflow == "fold":
         return column.min_width or 1
     return max(cell_len(line) for each in (column.header, *column.cells) for line in str(each).split("\n"))
+
+
+def markdown_table(headers: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> list[str]:
+    """The lines of a table; columns in `numbers` are aligned right."""
+    right = set(numbers)
+    rule = ["---:" if place in right else "---" for place in range(len(headers))]
+    return [_markdown_row(headers), f"| {' | '.join(rule)} |", *map(_markdown_row, rows)]
+
+
+def escaped(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>|~#])", r"\\\1", " ".join(text.split()))
+
+
+def _markdown_row(texts: Iterable[str]) -> str:
+    return f"| {' | '.join(map(escaped, texts))} |"

@@ -23,9 +23,8 @@ from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.sinks import Sink, SinkPooling, needed, open_sink, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.names import Names, is_ours
-from sinkbench.trial.others import Others
 from sinkbench.trial.sampler import Sampler
-from sinkbench.trial.values import Loaded, TopicLoad
+from sinkbench.trial.values import Loaded, Others, TopicLoad
 
 # A worker that takes longer to answer is broken; the next one is asked.
 BACKGROUND_SECONDS = 3.0

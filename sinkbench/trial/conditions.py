@@ -13,9 +13,8 @@ from sinkbench.errors import ServiceError
 from sinkbench.results import Durability
 from sinkbench.services.failures import in_one_line
 from sinkbench.trial.following import pool_of
-from sinkbench.trial.others import Others, met
 from sinkbench.trial.resources import Resources
-from sinkbench.trial.values import Before, Replication
+from sinkbench.trial.values import Before, Others, Replication, met
 
 # New or moved replicas settle within this time.
 SETTLE_SECONDS, AGAIN_SECONDS = 10.0, 0.5

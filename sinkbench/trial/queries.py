@@ -63,7 +63,7 @@ class SentRecords:
         # A trial has few threads of its own, and the machine few cores.
         self._database = duckdb.connect(":memory:", config={"threads": 1})
         for name in ("records", "gauges", "rounds", "levels"):
-            self._database.register(name, getattr(columns, name))
+            self._database.register(name, columns[name])
         named = ", ".join(f'{column} AS "{path}"' for path, column in MEMBERS.items())
         self._database.execute(f"CREATE VIEW sent AS SELECT {named} FROM {SENT}")  # noqa: S608 - constants
 

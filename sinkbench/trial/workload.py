@@ -1,18 +1,140 @@
-"""The interface of a workload; `sinkbench.trial.workloads` has the implementations."""
+"""The interface of a workload, and what faults need around a trial: a proxy, a disk that can be filled, and roles."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import psutil
+
+from sinkbench.errors import ReasonCode, TrialFailed
+from sinkbench.plan.faults import CUT, DELAY, PlanFault
 from sinkbench.results import Reason
-from sinkbench.sinks import ArrivalWatch, FullDisk
+from sinkbench.services.toxiproxy import Toxic, Toxiproxy
+from sinkbench.sinks import SMALL_DISK, ArrivalWatch, FullDisk, needed, sink_kind
+from sinkbench.stack import ProxyTarget
+from sinkbench.stack.smalldisk import SmallDisk
+from sinkbench.trial.cluster import VARIABLE, Cluster
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import After, Loaded, Measured, Timeline
-from sinkbench.trial.workloads.around import Network
+
+
+class Network:
+    """The connections of a trial's connector to its sink, through a proxy."""
+
+    def __init__(self, proxy: Toxiproxy, services: Sequence[str]) -> None:
+        self._proxy = proxy
+        self._services = services
+
+    @property
+    def target(self) -> str:
+        return ", ".join(f"network to {name}" for name in self._services)
+
+    @contextmanager
+    def broken(self, fault: PlanFault) -> Iterator[None]:
+        toxics = toxics_of(fault)
+        refusing = fault.what == CUT and not toxics
+        for service in self._services:
+            if refusing:
+                self._proxy.enable(service, False)
+            for toxic in toxics:
+                self._proxy.add(service, toxic)
+        try:
+            yield
+        finally:
+            for service in self._services:
+                for toxic in toxics:
+                    self._proxy.remove(service, toxic)
+                if refusing:
+                    self._proxy.enable(service, True)
+
+
+@contextmanager
+def proxied_network(own: Resources) -> Iterator[Network]:
+    """Routes the connector to its sink through a proxy, within the context. Probes and audit connect directly."""
+    proxies = needed(needed(own.cluster.stack.faults, "faults").proxies, "proxies")
+    used = proxy_targets_used(own.cluster.file_of(own.cell), own.cell.sink, proxies.targets)
+    with proxies.run() as proxy:
+        found: dict[str, str] = {}
+        for service, proxy_target in used.items():
+            found |= proxy_target.at(*proxy.stand_before(service, f"{proxy_target.host}:{proxy_target.port}"))
+        with own.overriding(found):
+            yield Network(proxy, list(used))
+
+
+def proxy_targets_used(
+    config: Mapping[str, object], sink: str, proxy_targets: Mapping[str, ProxyTarget]
+) -> dict[str, ProxyTarget]:
+    """Returns those of a sink's services whose address the connector's configuration takes from variables."""
+    named = {name for value in config.values() for name in VARIABLE.findall(str(value))}
+    services = [each.name for each in sink_kind(sink).services if each.name in proxy_targets]
+    return {name: proxy_targets[name] for name in services if proxy_targets[name].variables.keys() <= named}
+
+
+def toxics_of(fault: PlanFault) -> list[Toxic]:
+    """Returns the fault as toxiproxy's toxics, in both directions; none if it refuses connections."""
+    if fault.what == CUT:
+        if not fault.drops:
+            return []
+        # 0: the connections stay open.
+        return [Toxic("timeout", "upstream", {"timeout": 0}), Toxic("timeout", "downstream", {"timeout": 0})]
+    if fault.what == DELAY:
+        # Toxiproxy takes whole milliseconds, so half a millisecond each way becomes one way and none back.
+        both = round(2 * fault.delay_ms)
+        up = (both + 1) // 2
+        toxics = [Toxic("latency", "upstream", {"latency": up}), Toxic("latency", "downstream", {"latency": both - up})]
+        return [each for each in toxics if each.attributes["latency"]]
+    rate = {"rate": fault.most_bytes_per_second // 1000}
+    return [Toxic("bandwidth", "upstream", rate), Toxic("bandwidth", "downstream", rate)]
+
+
+# Maximum space of a record with indexes and row headers, as a multiple of its size; and of an empty table.
+TIMES, EMPTY_BYTES = 20, 256 * 2**20
+# Usual multiple.
+USUAL_TIMES = 3
+
+
+@contextmanager
+def disk_to_fill(own: Resources) -> Iterator[FullDisk]:
+    """Moves the target to a disk that can be filled, and has room for all records, within the context.
+
+    Raises TrialFailed if the disk does not fit the memory, and ServiceError if it cannot be created or removed.
+    """
+    cluster, records = own.cluster, own.records
+    size = cluster.value_bytes(own.cell.form)
+    load, free = records * size, psutil.virtual_memory().available
+    if sink_kind(own.cell.sink).full_disk == SMALL_DISK and USUAL_TIMES * load > free / 2:
+        raise TrialFailed(
+            f"{records:,} records of {size:.0f} bytes do not fit a small disk, which lies in"
+            f" memory: {free / 2**30:.1f} GiB are available; make sustain.seconds or the rate smaller",
+            ReasonCode.DISK_TOO_SMALL,
+        )
+
+    def small() -> AbstractContextManager[SmallDisk]:
+        disks = needed(needed(cluster.stack.faults, "faults").small_disks(own.cell.sink), "small_disks")
+        return disks.mounted(round(TIMES * load) + EMPTY_BYTES)
+
+    with closing(cluster.another_sink(own.cell.sink)) as sink:
+        filled = needed(sink.capabilities.disk_to_fill, "disk_to_fill")
+        with filled.disk(own.names.target, small) as disk:
+            yield disk
+
+
+@contextmanager
+def usual_roles(cluster: Cluster, sink: str) -> Iterator[None]:
+    """Makes the first node the primary again at the end of the context. Raises StackError."""
+    try:
+        yield
+    finally:
+        try:
+            needed(needed(cluster.stack.faults, "faults").promotion(sink), "promotion").restore()
+        finally:
+            # Connections to the interim primary are broken.
+            cluster.refresh()
+
 
 Figures = Mapping[str, Any]
 """What a workload measures: fields of TrialRecord by name. Its `reasons` and `notes` are added to the trial's."""

@@ -108,7 +108,7 @@ def quick(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Quick:
     return Quick(folder, output, shown, news)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A browser, if there is one."""
     if (program := find()) is None:

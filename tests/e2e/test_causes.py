@@ -15,7 +15,8 @@ import httpx
 import psycopg
 import pytest
 
-from sinkbench.analysis.samples import POOL_WAITING, rejected_writes
+from sinkbench.analysis.pooler import POOL_WAITING
+from sinkbench.analysis.samples import rejected_writes
 from sinkbench.errors import ReasonCode
 from sinkbench.sinks.elasticsearch.nodes import REJECTED
 from sinkbench.stack.local import LocalStack

@@ -52,6 +52,7 @@ def test_what_a_mapping_rejects_is_a_dead_letter_and_not_lost(
     assert NAMES.topic in back.stderr
 
 
+@pytest.mark.long
 def test_what_a_bulk_loses_without_a_word_is_named_with_what_the_sink_says(stack: LocalStack, tmp_path: Path) -> None:
     plan = f"pipelines: [{{pipeline: elasticsearch/camel-bulk, target: {narrow(tmp_path)}}}]\n{LOAD}"
     record, _ = one_trial(stack, tmp_path, plan, RECORDS)

@@ -28,7 +28,7 @@ from sinkbench.stack.assembly import checks
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.resources import Resources, create_target
-from sinkbench.trial.workloads.around import disk_to_fill, proxied_network
+from sinkbench.trial.workload import disk_to_fill, proxied_network
 from tests.e2e.onetrial import NAMES, one_trial
 from tests.e2e.races import SOON_MISSED, left_behind
 from tests.support.commands import Run

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sinkbench.analysis.limits import CLIENT
-from sinkbench.limits import clients, consume
+from sinkbench.limits import clients, measure
 from sinkbench.limits.clients import Consume
 from sinkbench.limits.sinklimit import SinkClient, sink_limit, sink_limit_again
 from sinkbench.limits.tune import Point
@@ -118,9 +118,9 @@ def test_no_consumer_reads_before_the_last_one_has_joined(bench: Cluster, monkey
     names = Names.of("abcdef_limit")
     with cleaning(lambda: bench.kafka.delete_topic(names.topic)):
         bench.load(names, TopicLoad(100_000), lambda done: None)
-        measured = consume.kafka_limit(bench, names, 100_000, 3, lambda done, total: None)
+        measured = measure.kafka_limit(bench, names, 100_000, 3, lambda done, total: None)
     # So few records may be read too fast for a rate, but all are read.
-    assert measured.problem in (None, consume.TOO_SHORT)
+    assert measured.problem in (None, measure.TOO_SHORT)
 
 
 @pytest.mark.long

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -83,8 +84,7 @@ def test_three_share_a_load_and_every_seq_is_in_the_topic_once(
     shown: list[int] = []
     with Loadgens(endpoints(bootstrap, *services)) as loadgens:
         result = loadgens.load(topic, "shared", 100_000, load(), shown.append)
-    assert (result.asked, result.acknowledged, result.failed, result.errors) == (100_000, 100_000, 0, {})
-    assert result.bytes == 100_000 * 512
+    assert result.sent == result.acknowledged == 100_000
     assert shown == sorted(shown)
     assert shown[-1] == 100_000
     assert seqs(kafka, topic) == Counter(range(100_000))
@@ -97,7 +97,7 @@ def test_three_that_create_one_topic_at_once_come_to_one_topic(
     services: list[Service], bootstrap: str, kafka: Kafka
 ) -> None:
     with Loadgens(endpoints(bootstrap, *services)) as loadgens:
-        for attempt in range(5):
+        for attempt in range(3):
             topic = f"loadgen-{uuid.uuid4().hex}"
             loadgens.load(topic, f"race-{attempt}", 30, load(partitions=12), lambda _: None)
             assert len(kafka.end_offsets(topic)) == 12
@@ -188,9 +188,13 @@ def test_on_a_network_it_takes_a_load_of_its_user_alone(
 
 def children(of: psutil.Process | None = None) -> list[psutil.Process]:
     """The load generators that a process has started, without their parent."""
-    found = (of or psutil.Process()).children(recursive=True)
-    workers = [each for each in found if "sinkbench.services.worker" in each.cmdline()]
-    return [each for each in workers if each.ppid() in {other.pid for other in workers}]
+    workers: dict[psutil.Process, int] = {}
+    for each in (of or psutil.Process()).children(recursive=True):
+        # It may have ended meanwhile.
+        with suppress(psutil.Error):
+            if "sinkbench.services.worker" in each.cmdline():
+                workers[each] = each.ppid()
+    return [each for each, parent in workers.items() if parent in {other.pid for other in workers}]
 
 
 def test_without_services_a_child_does_it_and_is_gone_after_close(bootstrap: str, kafka: Kafka, topic: str) -> None:

@@ -242,6 +242,7 @@ def vega(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "node_modules" / "vega-datasets" / "data"
 
 
+@pytest.mark.long
 def test_data_sets_of_others_go_into_what_is_proposed_for_them(stack: LocalStack, vega: Path, tmp_path: Path) -> None:
     endpoints, sizes = stack.endpoints.sinks, []
     for name in SETS:

@@ -34,6 +34,7 @@ def versions_of(stack: LocalStack, plugin: str) -> set[str]:
     return {each["version"] for each in found if each["class"].endswith(plugin)}
 
 
+@pytest.mark.long
 def test_a_vendors_archive_is_a_plugin_once_its_checksum_agrees(
     stack: LocalStack, plugins: Path, tmp_path: Path
 ) -> None:

@@ -118,7 +118,8 @@ def test_the_live_page_shows_the_cells_the_charts_and_the_end_of_a_race(quick: Q
     assert all(value > 0 for value in most.values()), most
     assert {"connect", "postgres", "pgbouncer", "elasticsearch", "kafka", "controller"} <= cores
     verdicts = [line["text"] for line in last["lines"] if line["verdict"]]
-    assert len(verdicts) == 4
+    # A trial that was too short is taken again.
+    assert len(verdicts) >= 4
     assert all(verdict in quick.output for verdict in verdicts)
 
 

@@ -58,7 +58,6 @@ def test_an_index_that_asks_for_a_copy_on_one_node_stays_yellow_and_its_trial_is
     ("pipeline", "added", "text"),
     [
         (JDBC, {}, "1 node, disk"),
-        (BULK, {}, "1 node, disk"),
         (BULK, {"index.translog.durability": "async"}, "1 node, memory (5 s)"),
     ],
 )
@@ -83,6 +82,7 @@ def test_a_connector_whose_url_sets_how_its_commits_are_stored_tells_that_durabi
     assert record.durability.settings["synchronous_commit"] == "off"
 
 
+@pytest.mark.long
 def test_a_standby_that_is_waited_for_and_is_not_there_makes_the_trial_invalid_and_hangs_nothing(
     stack: LocalStack, tmp_path: Path
 ) -> None:
@@ -93,6 +93,7 @@ def test_a_standby_that_is_waited_for_and_is_not_there_makes_the_trial_invalid_a
     assert "(synchronous_standby_names nobody) are in sync and streaming: none is connected" in reason.text
 
 
+@pytest.mark.long
 def test_a_standby_that_is_in_sync_holds_and_has_every_record(stack: LocalStack, tmp_path: Path) -> None:
     with standby(stack), waits_for(stack, "*") as hand:
         until(lambda: hand.execute("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'").fetchall(), 20)

@@ -58,6 +58,7 @@ def commit_of_a_new_session(stack: LocalStack) -> str:
         return str(connection.execute("SHOW synchronous_commit").fetchall()[0][0])
 
 
+@pytest.mark.long
 def test_sessions_and_pools_are_set_while_a_trial_runs_and_not_afterwards(
     stack: LocalStack, database: psycopg.Connection, tmp_path: Path
 ) -> None:
@@ -97,6 +98,7 @@ def test_an_index_is_made_as_the_plan_says(stack: LocalStack, tmp_path: Path) ->
     assert not any("Elasticsearch added" in note for note in record.notes)
 
 
+@pytest.mark.long
 def test_what_a_killed_race_has_set_is_set_back_by_the_next_command(
     stack: LocalStack, database: psycopg.Connection, tmp_path: Path
 ) -> None:

@@ -105,6 +105,7 @@ def test_a_taken_port_is_named_with_its_setting_and_holder_before_anything_start
     assert processes_of(other.home) == []
 
 
+@pytest.mark.long
 def test_a_service_that_dies_while_starting_shows_its_log_and_leaves_nothing(
     other: Settings, monkeypatch: pytest.MonkeyPatch, sinkbench: Run
 ) -> None:

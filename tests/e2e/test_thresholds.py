@@ -1,4 +1,4 @@
-"""A copy of the thresholds, checked as a user does, on a stack that is up."""
+"""A copy of the plan with thresholds, checked as a user does, on a stack that is up."""
 
 import subprocess
 import sys
@@ -22,12 +22,11 @@ LESS = {
 def test_what_the_shipped_thresholds_ask_holds(
     stack: LocalStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("plan.yaml", "thresholds.yaml"):
-        text = (CHECKOUT / "tests" / "capacity" / name).read_text()
-        for usual, less in LESS.items():
-            text = text.replace(usual, less)
-        (tmp_path / name).write_text(text)
-    monkeypatch.setenv("SINKBENCH_THRESHOLDS", str(tmp_path / "thresholds.yaml"))
+    text = (CHECKOUT / "tests" / "capacity" / "plan.yaml").read_text()
+    for usual, less in LESS.items():
+        text = text.replace(usual, less)
+    (tmp_path / "plan.yaml").write_text(text)
+    monkeypatch.setenv("SINKBENCH_THRESHOLDS", str(tmp_path / "plan.yaml"))
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "tests/capacity", "-s"],
         cwd=CHECKOUT,

@@ -39,12 +39,11 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.summary.cells import cpu_by_block, valid_by_block
 from sinkbench.summary.run import summary_of
 from sinkbench.summary.selftest import LABELS, is_selftest, noise_lines, noise_of, overhead_lines, overhead_of
-from sinkbench.summary.thresholds import CellThresholds, Check, outcome
+from sinkbench.summary.thresholds import VALUES, threshold_lines
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import render
-from sinkbench.tables.comparison import as_markdown, as_text, compared
+from sinkbench.tables.comparison import as_markdown, as_text, compared, runs_table
 from sinkbench.tables.export import export
-from sinkbench.tables.runs import runs_table
 from sinkbench.tables.screen import screen
 from sinkbench.tables.text import plain_text
 from tests.frozen.renamed import NOW
@@ -77,7 +76,7 @@ EXPORTED = {"drain-quick", "drain-limits", "faults-poison"}
 REPORTED = {"drain-quick", "drain-limits", "drain-scaling", "sustain-reads", "capacity", "faults-services"}
 # The same in every run, or what samples would be needed for.
 _NOT_REPORTED = {"environment", "configuration", "course", "left-out"}
-# Runs of which everything is asked that a file of thresholds can ask.
+# Runs of which everything is asked that thresholds can ask.
 ASKED = {"drain-limits", "capacity"}
 # Fields of trials that no cell has.
 _OF_TRIALS = {
@@ -210,8 +209,8 @@ def _more(name: str, plan: Plan, kept: StoredRun) -> Iterator[str]:
     if name in NARROWED:
         yield f"# in {NARROW} columns\n{render(summary, NARROW).rstrip()}"
     if name in ASKED:
-        asked = [outcome(check, summary, kept.trials) for check in _checks(plan, summary)]
-        yield "# thresholds\n" + "\n".join(f"{'holds' if each.passed else 'fails'} {each.line}" for each in asked)
+        asked = summary.model_copy(update={"complete": True, "thresholds": _asked(summary)})
+        yield "# thresholds\n" + "\n".join(threshold_lines(asked))
     pipeline = plan.pipelines[0].pipeline
     if summary.noise is not None:
         yield "# noise\n" + "\n".join(noise_lines(summary.noise, pipeline))
@@ -234,22 +233,17 @@ def _said(section: PageSection) -> Iterator[str]:
         if isinstance(part, Lines):
             yield from part.lines
         elif isinstance(part, Figure | ReportTable):
-            table = part.table if isinstance(part, Figure) else part
-            rows = [] if table is None else [table.headers, *table.rows]
+            rows = [] if isinstance(part, Figure) else [part.headers, *part.rows]
             yield from (f"- {part.caption}", *map(" | ".join, rows))
 
 
-def _checks(plan: Plan, summary: RunSummary) -> Iterator[Check]:
-    """All that can be asked of each cell: one bound that no figure fails, and one that none holds but 0."""
-    figures = [figure for figure in CellThresholds.model_fields if figure not in ("cell", "ratio")]
-    first, bounds = summary.cells[0].cell, ({"at_least": 0.0}, {"at_most": 0.0})
-    for number, cell in enumerate(summary.cells):
-        for place, figure in enumerate(figures):
-            asked = CellThresholds.model_validate({"cell": cell.cell, figure: bounds[(number + place) % 2]})
-            yield Check(cell.cell, figure, getattr(asked, figure))
-        asked = CellThresholds.model_validate({"cell": cell.cell, "ratio": {"to": first, "at_least": 1.0}})
-        if asked.ratio is not None:
-            yield Check(cell.cell, "ratio", asked.ratio)
+def _asked(summary: RunSummary) -> dict[str, dict[str, str]]:
+    """All that can be asked of each cell: a bound that no figure fails, or one that none holds but 0, in turn."""
+    labels, bounds = dict.fromkeys(cell.label for cell in summary.cells), (">= 0", "<= 0")
+    return {
+        label: {figure: bounds[(number + place) % 2] for place, figure in enumerate(VALUES)}
+        for number, label in enumerate(labels)
+    }
 
 
 def _unfinished(run: Path, kept: StoredRun) -> str:

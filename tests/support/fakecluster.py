@@ -25,15 +25,14 @@ from sinkbench.sinks import (
     Created,
     SinkBloat,
     SinkOthers,
-    SinkPooling,
     SinkReading,
     SinkSettings,
 )
 from sinkbench.stack import Facts, ProxyTarget, ServiceState, Usage
 from sinkbench.trial.names import Names
-from sinkbench.trial.others import Others
 from sinkbench.trial.sampler import Sources
-from sinkbench.trial.values import Loaded, TopicLoad
+from sinkbench.trial.values import Loaded, Others, TopicLoad
+from tests.support.silent import Silent
 
 __all__ = ["FakeCluster", "Quiet", "status"]
 
@@ -48,7 +47,7 @@ def status(tasks: int, failed: int = 0, workers: int = 3) -> ConnectorStatus:
     )
 
 
-class Quiet:
+class Quiet(Silent, nullcontext["Quiet"]):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -56,33 +55,16 @@ class Quiet:
         self.phases: list[str] = []
         self.steps: list[Any] = []
         self.records: list[Any] = []
-
-    def __enter__(self) -> "Quiet":
-        return self
-
-    def __exit__(self, *ended: object) -> None:
-        return
-
-    def begin(self, run: str, cells: object, trials: int | None, kept: object = ()) -> None:
-        return
-
-    def say(self, line: str) -> None:
-        self.lines.append(line)
-
-    def step(self, step: Any) -> None:
-        self.steps.append(step)
+        self.say, self.step, self.ended = self.lines.append, self.steps.append, self.records.append
 
     def phase(self, text: str) -> None:
         self.phases.append(text)
 
-    def progress(self, done: int, total: int) -> None:
-        return
+    def __enter__(self) -> "Quiet":
+        return self
 
-    def sample(self, sample: Sample) -> None:
+    def begin(self, run: str, cells: object, trials: int | None, kept: object = ()) -> None:
         return
-
-    def ended(self, record: Any) -> None:
-        self.records.append(record)
 
 
 WITH_SERVICES = ("kill", "stop", "start", "freeze", "thaw", "isolate", "rejoin")
@@ -149,10 +131,6 @@ class FakeSink:
     def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
         yield loaded(run)
 
-    def apply(self, given: Mapping[str, Mapping[str, str]]) -> None:
-        self._cluster.calls.append(f"set {sorted(given)}")
-        self._cluster.set_to = {service: dict(keys) for service, keys in given.items()}
-
     def revert(self) -> list[str]:
         self._cluster.set_to = {}
         return []
@@ -176,19 +154,13 @@ class FakeSink:
         return nullcontext(FakeWatch(self._cluster))
 
 
-class FakeWatch(AbstractContextManager["FakeWatch"]):
+class FakeWatch(nullcontext["FakeCluster"]):
     """Tells what the cluster says of arrivals."""
 
-    def __init__(self, cluster: "FakeCluster") -> None:
-        self._cluster = cluster
-
-    def __exit__(self, *ended: object) -> None:
-        return
-
     def read(self, run: str, one_in: int) -> Arrivals:
-        if self._cluster.arrived is None:
+        if self.enter_result.arrived is None:
             raise OSError("the arrivals are gone")
-        return self._cluster.arrived
+        return self.enter_result.arrived
 
 
 class FakeSampler:
@@ -226,12 +198,10 @@ class FakeSampler:
             Sample(
                 seconds,
                 cluster.stored,
-                there - cluster.stored,
-                12,
-                None,
-                None,
-                cluster.tasks - cluster.failed,
-                cluster.failed,
+                uncommitted=there - cluster.stored,
+                backends=12,
+                tasks_running=cluster.tasks - cluster.failed,
+                tasks_failed=cluster.failed,
                 cpu_seconds={cluster.mortal: None if dead else seconds, "postgres": seconds},
                 signs={
                     "kafka_compiler_cpu_seconds_total": seconds * cluster.compiling(),
@@ -301,7 +271,7 @@ class FakeCluster:
     bloats: list[SinkBloat] = field(default_factory=list)
     breaks: Callable[[str], None] = lambda done: None
     at: float = 0.0
-    set_to: dict[str, dict[str, str]] = field(default_factory=dict)
+    set_to: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     poisoned: int = 0
     notes_of_target: tuple[str, ...] = ()
 
@@ -310,6 +280,11 @@ class FakeCluster:
         self.queries: list[Any] = []
         self.checkout = Path()
         self.record_bytes = self.largest_bytes = self.plan.load.record_bytes
+        self.value_bytes = lambda form: self.record_bytes
+        self.refusal = lambda cell, config: self.refused
+        self.reconnect, self.refresh = (partial(self.calls.append, name) for name in ("reconnect", "refresh"))
+        self.check_disk = lambda *what, **how: self.calls.append("check")
+        self.close, self.for_probes, self.pooling = lambda: None, lambda: self, lambda cell: None
         self.stack = SimpleNamespace(
             facts=Facts,
             usage=Usage,
@@ -325,7 +300,9 @@ class FakeCluster:
         target = ProxyTarget("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})
         faults.proxies = SimpleNamespace(targets={"postgres": target}, run=self.proxy)
         faults.promotion = lambda sink: SimpleNamespace(
-            promote=self.promote, demote=partial(self.do, "demote", sink), restore=partial(self.do, "restore", "roles")
+            promote=lambda: self.do("promote", "postgres-2") or ("127.0.0.1", 15433),
+            demote=partial(self.do, "demote", sink),
+            restore=partial(self.do, "restore", "roles"),
         )
         faults.small_disks = lambda sink: SimpleNamespace(mounted=nullcontext)
         self.kafka = SimpleNamespace(
@@ -345,9 +322,9 @@ class FakeCluster:
             create=lambda name, config: self.start_connector(name, config),
             configure=lambda name, config: self.configure(name, config),
             status=lambda name: self.status(name),
-            set_tasks=lambda name, tasks: self.set_tasks(name, tasks),
-            restart=lambda name: self.restart(name),
-            restart_failed=lambda name: self.restart_failed(name),
+            set_tasks=self.set_tasks,
+            restart=self.restart,
+            restart_failed=self.restart_failed,
             validate=lambda config: SimpleNamespace(values={}),
             wait_for_tasks=lambda name, tasks, seconds: None,
             **{name: partial(self.do, name) for name in ("pause", "resume")},
@@ -355,34 +332,23 @@ class FakeCluster:
         self.metrics = SimpleNamespace(last=lambda connector, records: {}, read=lambda connector: {})
 
     def now(self) -> float:
-        """This moment on the clock of its samples."""
         return self.at
 
     def some_records(self, topic: str, count: int, *, last: bool = False) -> list[bytes]:
-        """Those that were sent; or a few of a whole load, to compare."""
         if count > 1_000:
             return list(self.sent)
         return [json.dumps(each).encode() for each in loaded(topic.removeprefix("tides_"))]
 
     def poison(self, topic: str, values: Iterable[bytes]) -> int:
-        """Puts records into the topic next to those of the load."""
-        count = len(list(values))
-        self.poisoned += count
+        self.poisoned += (count := len(list(values)))
         return count
 
     def do(self, what: str, target: str) -> None:
-        """What is done to a service, or to the connector by Connect's REST."""
         self.calls.append(f"{what} {target}")
         self.breaks(f"{what} {target}")
 
-    def promote(self) -> tuple[str, int]:
-        """Another server takes the place of the sink's primary."""
-        self.do("promote", "postgres-2")
-        return "127.0.0.1", 15433
-
     @contextmanager
     def proxy(self) -> Iterator[Any]:
-        """A proxy that only tells what it is told to do."""
         self.calls.append("proxy begins")
         yield SimpleNamespace(
             stand_before=lambda name, upstream: ("127.0.0.1", 4711),
@@ -398,42 +364,24 @@ class FakeCluster:
     def config(self, cell: Cell, names: Names, variables: Mapping[str, str] | None = None) -> dict[str, str]:
         return {"connector.class": "a.SinkConnector", "tasks.max": str(cell.tasks), **(variables or {})}
 
-    def refusal(self, cell: Cell, config: Mapping[str, str]) -> str | None:
-        return self.refused
-
     def others(self, sinks: Any = (), own: Any = ()) -> Others:
         return self.meets.pop(0) if self.meets else Others({})
 
-    def reconnect(self) -> None:
-        self.calls.append("reconnect")
-
-    def refresh(self) -> None:
-        self.calls.append("refresh")
-
-    def close(self) -> None:
-        return
-
-    def for_probes(self) -> "FakeCluster":
-        return self
-
     def revive(self) -> None:
-        """Starts what died again."""
         self.revived = True
 
     def sink(self, name: str) -> Any:
         return FakeSink(self)
 
     def another_sink(self, name: str) -> Any:
-        refusing: Any = SimpleNamespace(
-            refuse=lambda target, why: self.do("refuse" if why == "read only" else f"refuse ({why})", target),
-            accept=partial(self.do, "accept"),
-        )
-        disk: Any = SimpleNamespace(disk=self.disk_to_fill)
-        return SimpleNamespace(capabilities=Capabilities(refusing=refusing, disk_to_fill=disk), close=lambda: None)
+        def refuse(target: str, why: str) -> None:
+            self.do("refuse" if why == "read only" else f"refuse ({why})", target)
+
+        each: Any = SimpleNamespace(refuse=refuse, accept=partial(self.do, "accept"), disk=self.disk_to_fill)
+        return SimpleNamespace(capabilities=Capabilities(refusing=each, disk_to_fill=each), close=lambda: None)
 
     @contextmanager
     def disk_to_fill(self, target: str, small_disk: Any) -> Iterator[Any]:
-        """A sink's disk that only tells what is done to it."""
         self.calls.append(f"disk of {target} begins")
         try:
             yield SimpleNamespace(**{each: partial(self.do, each, "disk") for each in ("fill", "free")})
@@ -442,26 +390,10 @@ class FakeCluster:
             self.calls.append(f"disk of {target} ends")
 
     def set_services(self, cell: Cell) -> None:
-        """What the plan sets the sink's services to, until the trial's things are removed."""
-        self.set_back(cell.sink)
-        if cell.settings:
-            self.calls.append(f"set {cell.sink}")
-            self.set_to = {service: dict(given) for service, given in cell.settings.items()}
+        self.set_to = dict(cell.settings)
 
     def set_back(self, sink: str) -> None:
-        if self.set_to:
-            self.calls.append(f"set back {sink}")
         self.set_to = {}
-
-    def pooling(self, cell: Cell) -> SinkPooling | None:
-        pooler = self.set_to.get("pgbouncer", {})
-        return SinkPooling(pooler["pool_mode"], int(pooler["default_pool_size"]), 0) if pooler else None
-
-    def value_bytes(self, form: str) -> float:
-        return self.record_bytes
-
-    def check_disk(self, records: int, rows_before: int = 0, form: str = "document") -> None:
-        self.calls.append("check")
 
     def load(self, names: Names, wanted: TopicLoad, progress: Any, stop: Any = None) -> Loaded:
         records, rate = wanted.records, wanted.rate
@@ -485,13 +417,11 @@ class FakeCluster:
         self.tasks = int(config["tasks.max"])
 
     def configure(self, name: str, config: Mapping[str, str]) -> None:
-        """Creates the connector again, or has it go to another address."""
-        variables = {key: value for key, value in config.items() if key.isupper()}
-        if not variables:
+        if variables := {key: value for key, value in config.items() if key.isupper()}:
+            self.calls.append(f"redirect to {variables}")
+            self.failed, self.stuck = 0, False
+        else:
             self.start_connector(name, config)
-            return
-        self.calls.append(f"redirect to {variables}")
-        self.failed, self.stuck = 0, False
 
     def status(self, name: str) -> ConnectorStatus | None:
         return status(self.tasks, self.failed)

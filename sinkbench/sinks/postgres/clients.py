@@ -15,15 +15,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 
 from loadgen.reading import read_text
-from sinkbench.analysis.samples import (
-    OTHER_CONNECTIONS,
-    OTHER_POOL_CLIENTS,
-    POOL_QUERIES,
-    POOL_TRANSACTIONS,
-    POOL_WAIT_SECONDS,
-    POOL_WAITING,
-    POOL_WORST_WAIT,
-)
+from sinkbench.analysis.pooler import POOL_QUERIES, POOL_TRANSACTIONS, POOL_WAIT_SECONDS, POOL_WAITING, POOL_WORST_WAIT
+from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS
 from sinkbench.analysis.words import percent
 from sinkbench.bottleneck.evidence import Evidence
 from sinkbench.bottleneck.rules import Finding, Rule, may_be_sink, share_of_tasks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,13 +14,20 @@ from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.faults import COMMAND, FILL, NONE, OF_NETWORK, OF_SERVICES, POISON, PROMOTE, PlanFault
 from sinkbench.results import Act, Reason, Recovery
 from sinkbench.sinks import needed
-from sinkbench.trial.following import Following, background_probes, uneven
+from sinkbench.trial.following import Following, probes, uneven
 from sinkbench.trial.record import check_loaded
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.stop import Deed, FaultWatch
 from sinkbench.trial.values import After, Faulted, Loaded, Measured, Timeline
-from sinkbench.trial.workload import Around, Figures, Workload
-from sinkbench.trial.workloads.around import disk_to_fill, proxied_network, proxy_targets_used, usual_roles
+from sinkbench.trial.workload import (
+    Around,
+    Figures,
+    Workload,
+    disk_to_fill,
+    proxied_network,
+    proxy_targets_used,
+    usual_roles,
+)
 from sinkbench.trial.workloads.drain import load_topic
 from sinkbench.trial.workloads.injection import Event, Injection
 from sinkbench.trial.workloads.sustain import Offering, arrivals_around, clock_ms, one_in, read_arrivals
@@ -73,11 +80,11 @@ class Fault(Workload):
         if self.offered is not None:
             doing, meanwhile = (f"{verb} {self.offered:,.0f} records/s" for verb in ("offering", "taking"))
         own.observer.phase(doing)
-        following = Following(own, background_probes(own), watch)
+        following = Following(own, probes(own, apart=True), watch)
         injection = Injection(own, fault, around, following.now)
         load = Offering(own, self.offered or 0.0, LATE_SECONDS, loaded)
         sent: Loaded | None = None
-        due, course = _Due(self.offered is None, fault, plan.constant_load.seconds, own.records), _Course(own)
+        due, course = _due(self.offered is None, fault, plan.constant_load.seconds, own.records), _Course(own)
         with following, _refreshed(own, fault), around.arriving or nullcontext(), load, course.told_of(injection):
             with following.samples() as samples:
                 for sample in samples:
@@ -87,7 +94,7 @@ class Fault(Workload):
                         load.begin()
                     load.check()
                     injection.check()
-                    if due.has_come(sample):
+                    if due(sample):
                         if not course.began:
                             late = self.offered is None and (sample.stored or 0) >= own.records
                             course.found = replace(course.found, too_late=late)
@@ -207,26 +214,22 @@ class _Course:
         return used[cell.sink].at(*moved) if cell.sink in used else None
 
 
-class _Due:
-    """When a fault is due: a time after the first stored record, the load's end, or a share of a backlog."""
+def _due(of_backlog: bool, fault: PlanFault, load_seconds: float, records: int) -> Callable[[Sample], bool]:
+    """Whether a fault is due: a time after the first stored record, at the load's end, or at a share of a backlog."""
+    first: float | None = None
+    after = fault.at_seconds if of_backlog else fault.begins_at(load_seconds)
 
-    def __init__(self, of_backlog: bool, fault: PlanFault, load_seconds: float, records: int) -> None:
-        self._of_backlog = of_backlog
-        self._fault = fault
-        self._load_seconds = load_seconds
-        self._records = records
-        self._first: float | None = None
-
-    def has_come(self, sample: Sample) -> bool:
-        if self._first is None and sample.stored:
-            self._first = sample.seconds
+    def has_come(sample: Sample) -> bool:
+        nonlocal first
         stored = sample.stored or 0
-        if self._of_backlog and (self._fault.at_seconds is None or stored >= self._records):
-            return stored >= self._fault.share_before * self._records
-        if not self._of_backlog and sample.in_topic is not None and sample.in_topic >= self._records:
+        first = sample.seconds if first is None and stored else first
+        if of_backlog and (fault.at_seconds is None or stored >= records):
+            return stored >= fault.share_before * records
+        if not of_backlog and (sample.in_topic or 0) >= records:
             return True
-        after = self._fault.at_seconds if self._of_backlog else self._fault.begins_at(self._load_seconds)
-        return self._first is not None and after is not None and sample.seconds - self._first >= after
+        return first is not None and after is not None and sample.seconds - first >= after
+
+    return has_come
 
 
 def _check_start(own: Resources, following: Following, sample: Sample, *, began: bool) -> None:

@@ -4,15 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from sinkbench.analysis.samples import (
-    OTHER_POOL_CLIENTS,
-    POOL_QUERIES,
-    POOL_TRANSACTIONS,
-    POOL_WAIT_SECONDS,
-    POOL_WAITING,
-    POOL_WORST_WAIT,
-    Sample,
-)
+from sinkbench.analysis.pooler import POOL_QUERIES, POOL_TRANSACTIONS, POOL_WAIT_SECONDS, POOL_WAITING, POOL_WORST_WAIT
+from sinkbench.analysis.samples import OTHER_POOL_CLIENTS, Sample
 from sinkbench.analysis.samples import waits_in as waits
 from sinkbench.results import Pool
 from tests.support.present import present
@@ -60,3 +53,12 @@ def test_whose_the_waits_are_is_not_known_where_others_have_clients() -> None:
 def test_a_sign_that_was_never_read_is_none_and_not_zero(sign: str) -> None:
     found = present(waits([sample(**{sign: 0.0})]))
     assert (found.most_waiting, found.longest_wait_ms) == ((0, None) if sign == POOL_WAITING else (None, 0.0))
+
+
+def test_a_pooler_that_did_not_answer_for_a_while_has_unknown_waits() -> None:
+    read = {POOL_WAITING: 0.0, POOL_WORST_WAIT: 0.0}
+    seen = [
+        replace(sample(**read), seconds=float(at), silent={"pgbouncer": 1.0} if at in (3, 4) else {}) for at in range(7)
+    ]
+    assert waits(seen) == Pool()
+    assert present(waits(seen[:3])).most_waiting == 0

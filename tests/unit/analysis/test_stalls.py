@@ -88,6 +88,13 @@ def test_the_share_of_the_measured_time_counts(seconds: float, share: float) -> 
     assert much_stalled([], seen, RECORDS) is None
 
 
+def test_a_drain_that_was_not_looked_at_for_a_while_did_not_stand_still() -> None:
+    seen = [each for each in drain(30, 0) if not 108 < each.seconds < 113]
+    found = stalls(seen, RECORDS)
+    assert [each.seconds for each in found] == [5.0]
+    assert much_stalled(found, seen, RECORDS) is None
+
+
 def drained_by(*running: int | None, failed: int = 0) -> list[Sample]:
     """A sample a second, with so many tasks that run."""
     return [sample(10.0 + at, 100 * at, tasks_running=tasks, tasks_failed=failed) for at, tasks in enumerate(running)]

@@ -31,8 +31,7 @@ from sinkbench.runs.listing import list_runs
 from sinkbench.runs.reader import load_run
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks.jdbcurl import jdbc_url
-from sinkbench.stack.stackfile import load_stack_file
-from sinkbench.summary.thresholds import load_thresholds
+from sinkbench.stack.external import load_stack_file
 from sinkbench.topology import load_topology
 from tests.support.counts import count
 from tests.support.mutation import changed_bytes, changed_json, changed_values
@@ -55,6 +54,7 @@ until: {interval_percent: 10, trials: 20}
 load: {keys: 10, compression: lz4, acks: 1, linger_ms: 5}
 drain: {window_seconds: 6}
 prices: {currency: EUR, core_hour: 0.05}
+thresholds: {lost: 0, p99_ms: "<1000", two: {connections: "<= 20"}}
 """
 STACK = b"""\
 kafka: {bootstrap: "k:1", settings: {security.protocol: SASL_SSL, sasl.password: {env: HOME}}}
@@ -67,12 +67,6 @@ loadgen: {urls: ["https://l:1"], user: u, password: {file: secret}}
 """
 CONNECTOR = b"""{"name": "jdbc", "config": {"connector.class": "io.x", "batch.size": 500, "connection.password": "hush",
 "connection.url": "jdbc:postgresql://db:5432/d?user=u&sslmode=require&password=hush", "connection.username": "u"}}"""
-THRESHOLDS = b"""\
-plan: plan.yaml
-cells:
-- {cell: postgres/jdbc, lost: {at_most: 0}, records_per_second: {at_least: 100.5}}
-- {cell: two, ratio: {to: postgres/jdbc, at_least: 2}}
-"""
 PRICES = b"currency: EUR\ncore_hour: 0.05\nmemory_gb_hour: 0.01\nkept_months: 2.5\n"
 QUERY = b"""\
 asks: what is there
@@ -127,10 +121,6 @@ def _connector(root: Path) -> None:
     jdbc_url({key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()})
 
 
-def _thresholds(root: Path) -> None:
-    load_thresholds(root / "thresholds.yaml", root / "connectors")
-
-
 def _samples(root: Path) -> None:
     found = read_samples(next(root.glob("results/*/samples/*.csv")))
     if isinstance(found, str):
@@ -171,7 +161,6 @@ READERS = {
     "stack file": Reader("clusters.yaml", STACK, lambda root: load_stack_file(root / "clusters.yaml"), "yaml"),
     "secret": Reader("secret", b"hushhush\n", lambda root: load_stack_file(root / "clusters.yaml")),
     "connector": Reader("connectors/postgres/jdbc.json", CONNECTOR, _connector, "json"),
-    "thresholds": Reader("thresholds.yaml", THRESHOLDS, _thresholds, "yaml"),
     "prices": Reader("prices.yaml", PRICES, lambda root: load_prices(root / "prices.yaml"), "yaml"),
     "query": Reader("queries/one.yaml", QUERY, lambda root: load_queries(root / "queries"), "yaml"),
     "topology": Reader("topology.yaml", TOPOLOGY, lambda root: load_topology("topology.yaml", root, CHECKOUT), "yaml"),

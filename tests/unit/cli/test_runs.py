@@ -2,13 +2,8 @@
 
 import csv
 import io
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from sinkbench.cli.main import main
@@ -213,46 +208,6 @@ def test_a_race_takes_prices_of_a_file_instead_of_the_plans(tmp_path: Path, caps
     assert f"{plan}:2: prices.core_hour must be more than 0" in capsys.readouterr().err
 
 
-def test_parquet_has_the_same_columns_and_rows_with_their_types(
-    results: Path, connectors: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run, file = keep(results, connectors, FAST), tmp_path / "it's.parquet"
-    assert main(["export", str(run), "--format", "parquet", "--to", str(file)]) == 0
-    assert main(["export", str(run), "--format", "csv"]) == 0
-    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
-    with duckdb.connect(":memory:") as database:
-        found = database.read_parquet(str(file))
-        (values,) = found.fetchall()
-        types = dict(zip(found.columns, map(str, found.types), strict=True))
-    assert list(types) == list(row)
-    read = dict(zip(types, values, strict=True))
-    assert (read["records_per_second"], read["valid_trials"], read["passed"]) == (1012.5, 6, True)
-    # What was not measured has a type all the same.
-    assert (read["latency_p99_ms"], types["latency_p99_ms"]) == (None, "DOUBLE")
-    assert (read["tasks_before"], types["tasks_before"]) == (None, "BIGINT")
-    assert (read["notes"], types["notes"]) == (None, "VARCHAR")
-    assert (types["complete"], types["cpu_seconds_per_million.connect"]) == ("BOOLEAN", "DOUBLE")
-    for name, value in read.items():
-        said = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-        assert said in (row[name], f"{row[name]}.0"), name
-
-
-def test_parquet_goes_through_a_pipe_and_not_to_a_terminal(results: Path, connectors: Path) -> None:
-    command = [sys.executable, "-m", "sinkbench", "export", str(keep(results, connectors, FAST)), "--format", "parquet"]
-    piped = subprocess.run(command, capture_output=True, check=True).stdout
-    assert piped[:4] == piped[-4:] == b"PAR1"
-    ours, theirs = pty.openpty()
-    try:
-        shown = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False)
-    finally:
-        os.close(theirs)
-        os.close(ours)
-    assert shown.returncode == 2
-    assert shown.stderr == (
-        "sinkbench: --format parquet: is no text for a terminal; give --to FILE, or pipe it to a program\n"
-    )
-
-
 def test_an_export_or_a_comparison_that_cannot_be_made_is_one_line(
     results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -260,7 +215,7 @@ def test_an_export_or_a_comparison_that_cannot_be_made_is_one_line(
     assert main(["compare", run, run, "--format", "markdwon"]) == 2
     assert capsys.readouterr().err.endswith("is not a format of comparisons; did you mean 'markdown'?\n")
     assert main(["export", run, "--format", "feather"]) == 2
-    assert capsys.readouterr().err.endswith("is not a format of exports; known: csv, json, md, parquet\n")
+    assert capsys.readouterr().err.endswith("is not a format of exports; known: csv, json, junit, md\n")
     assert main(["export", run, "--format", "csv", "--to", str(results)]) == 2
     assert "cannot be written (Is a directory); move away the folder" in capsys.readouterr().err
 

@@ -3,16 +3,7 @@
 import json
 import re
 
-from sinkbench.doctor.diagnosis import (
-    DOCS,
-    Diagnosis,
-    Found,
-    Rule,
-    as_values,
-    changes_since,
-    lines,
-    that_stays,
-)
+from sinkbench.doctor.diagnosis import DOCS, Diagnosis, Found, Rule, as_values, changes_since, lines, that_stays
 from sinkbench.doctor.facts import Area
 from sinkbench.doctor.rules import RULES
 from sinkbench.metrics import anchor

@@ -10,8 +10,7 @@ import pytest
 from loadgen.dataset.store import Builder
 from sinkbench.errors import ServiceError
 from sinkbench.limits.clients import MakeRecords, Write, Writers, Written, make_records, write_for
-from sinkbench.limits.consume import dropping
-from sinkbench.limits.measure import LimitJob
+from sinkbench.limits.measure import LimitJob, dropping
 from sinkbench.limits.tune import Attempt, Measured, Point, Tuned, step_up
 from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination, Refused
@@ -118,14 +117,3 @@ def test_a_limit_that_cannot_be_measured_is_none_with_a_note() -> None:
         limit = LimitJob("postgres", "COPY", search).run(Silent())
         assert limit.records_per_second is None
         assert note in str(limit.note)
-
-
-def test_a_limit_has_its_point_and_the_path_to_it() -> None:
-    best = Attempt(Point(512, 2), Measured(100.0), confirms=True)
-    path = (Attempt(Point(256, 1), Measured(None, "429")), best)
-    limit = LimitJob("postgres", "COPY", lambda observer: Tuned(best, path)).run(Silent())
-    assert (limit.records_per_second, limit.batch, limit.connections) == (100.0, 512, 2)
-    assert [(step.batch, step.problem, step.confirms) for step in limit.path] == [
-        (256, "429", False),
-        (512, None, True),
-    ]

@@ -58,12 +58,6 @@ def test_each_point_is_measured_once_and_the_one_that_no_doubling_betters_is_con
     assert [(step.point, step.confirms) for step in found.path] == client.asked
 
 
-def test_it_stops_where_a_doubling_no_longer_gains() -> None:
-    rates = {256: 100.0, 512: 150.0, 1024: 155.0}
-    found = tune(lambda point, confirms: Measured(rates[point.batch]), FIRST, Point(32_768, 1))
-    assert [step.point.batch for step in found.path] == [256, 512, 1024, 1024]
-
-
 def test_connections_are_stepped_up_after_the_batch_and_the_batch_again_after_them() -> None:
     def measure(point: Point, confirms: bool) -> Measured:
         # A larger batch pays only with two connections, as where one waits while the other works.

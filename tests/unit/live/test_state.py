@@ -67,15 +67,6 @@ def test_every_cell_waits_until_its_turn_and_is_done_after_its_trials(live: Live
         assert first(live) == {"cell": FIRST.key, "state": "done", **counts, "records_per_second": so_far}
 
 
-def test_a_cell_is_invalid_until_it_has_a_valid_trial(live: LiveRun) -> None:
-    live.ended(record(rate=None, invalid=["2 of 3 tasks FAILED"]))
-    found = first(live)
-    assert (found["state"], found["taken"], found["invalid"]) == ("invalid", 1, 1)
-    live.ended(record(rate=7.0))
-    found = first(live)
-    assert (found["state"], found["taken"], found["invalid"], found["records_per_second"]) == ("done", 2, 1, 7.0)
-
-
 @pytest.mark.parametrize("replaced", [{"rate": 5.0}, {"rate": None, "invalid": ["it stood still"]}])
 def test_a_trial_that_replaces_another_counts_in_its_place(live: LiveRun, replaced: dict[str, object]) -> None:
     live.ended(record(trial="t1", **replaced))

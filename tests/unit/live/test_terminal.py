@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from sinkbench.analysis.samples import Sample
-from sinkbench.live.draw import BLOCKS, PLAIN_BLOCKS, rows, spark, view_height
+from sinkbench.live.draw import BLOCKS, rows, spark, view_height
 from sinkbench.live.events import RunStep
 from sinkbench.live.state import LiveRun, Snapshot
-from sinkbench.live.views import Drawing, PlainUi, both, choose_ui
+from sinkbench.live.views import TerminalUi, choose_ui
 from tests.support.liverun import CELLS, Clock, began, drained, record
 
 
@@ -44,6 +44,7 @@ def shown(now: Snapshot, columns: int, height: int, *, plain: bool = False) -> l
 def test_it_fits_and_shows_what_goes_on(now: Snapshot, columns: int, height: int) -> None:
     found = shown(now, columns, height)
     assert len(found) < height
+    assert any(re.match(r"\d+ more cells$", row) for row in found) == (height < 60)
     assert max(map(len, found)) <= columns
     text = "\n".join(found)
     assert found[0].startswith("step 17 of 40, 0 s, about 12 min 34 s"[: columns - 5])
@@ -53,12 +54,6 @@ def test_it_fits_and_shows_what_goes_on(now: Snapshot, columns: int, height: int
         (row,) = [row for row in found if row.startswith(label)]
         assert set(row) & set(BLOCKS), row
         assert re.search(r"\d", row), row
-
-
-def test_cells_that_do_not_fit_are_counted(now: Snapshot) -> None:
-    assert shown(now, 80, 24)[9] == "4 more cells: 2 waiting, 1 done, 1 invalid"
-    assert shown(now, 40, 10)[2] == "11 more cells: 9 waiting, 1 done, 1 inv…"
-    assert not any("more cells" in row for row in shown(now, 200, 60))
 
 
 def test_a_wide_terminal_shows_every_cell_and_every_service(now: Snapshot) -> None:
@@ -94,11 +89,6 @@ def test_a_spark_has_a_bar_for_each_of_the_last_values(values: list[float | None
     assert [bar != " " for bar in found[columns - len(last) :]] == [value is not None for value in last]
     known = [value for value in last if value]
     assert (BLOCKS[-1] in found) == bool(known)
-
-
-def test_the_highest_value_has_the_full_bar() -> None:
-    assert (spark([0, 1, 4, 8, None, 8], 8), spark([0, 8], 2, PLAIN_BLOCKS)) == ("  ▁▂▅█ █", ".#")
-    assert spark([0, 0], 2) == "▁▁"
 
 
 @contextmanager
@@ -146,12 +136,14 @@ def test_lines_stay_above_it_and_it_leaves_nothing_behind() -> None:
     assert text.rstrip().endswith("\x1b[2K")
 
 
-def test_a_fault_of_the_drawing_is_one_row() -> None:
-    def fail() -> Snapshot:
+class Undrawable(LiveRun):
+    def snapshot(self) -> Snapshot:
         raise ValueError("x")
 
+
+def test_a_fault_of_the_drawing_is_one_row() -> None:
     console = Console(file=io.StringIO(), record=True)
-    console.print(Drawing(fail))
+    console.print(TerminalUi(console, Undrawable()))
     assert console.export_text() == "the view cannot be drawn: ValueError\n"
 
 
@@ -184,7 +176,7 @@ class Faulty(LiveRun):
 def test_a_fault_of_the_view_ends_no_run_and_is_said_once() -> None:
     console = Console(file=io.StringIO(), width=200)
     live = Faulty()
-    with both(live, PlainUi(console)) as ui:
+    with choose_ui(console, live) as ui:
         began(ui)
         drained(ui, 5)
         ui.ended(record())

@@ -1,7 +1,6 @@
 """A load is split without gaps, added up again, and ends with the name of the load generator that failed."""
 
 import json
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,11 +14,10 @@ from hypothesis import strategies as st
 import sinkbench.load.loadgens as load_module
 import sinkbench.load.part as loadpart
 from sinkbench.errors import Interrupted, StackError, TrialFailed
-from sinkbench.load.loadgens import Loadgens, add, split
+from sinkbench.load.loadgens import Loadgens, split
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.stack import Endpoints
 from tests.support.endpoints import endpoints as made
-from tests.support.ports import free_ports
 from tests.support.summaries import summary
 
 RECORDS = 30_000
@@ -136,12 +134,6 @@ def test_the_parts_of_a_load_have_no_gaps_no_overlap_and_about_the_same_length(r
     assert 0 < min(counts) >= max(counts) - 1
 
 
-def test_what_can_be_added_up_is_and_the_longest_time_counts() -> None:
-    body = {"run": "t", "topic": "t", "first_seq": 0, "count": 10}
-    result = add([summary(body, failed=2, elapsed_seconds=3.0), summary(body), summary(body, failed=1)])
-    assert (result.sent, result.acknowledged, result.elapsed_seconds) == (30, 27, 3.0)
-
-
 def test_generators_share_a_load_and_their_progress_is_one(start: Start) -> None:
     generators = [start(three_looks) for _ in range(3)]
     shown: list[int] = []
@@ -217,25 +209,12 @@ def test_one_that_does_not_take_its_part_is_named_and_left_alone(
     assert (generators[0].cancelled, generators[1].cancelled) == (["/load?run=t1"], [])
 
 
-def test_one_that_is_not_there_is_named(start: Start) -> None:
-    gone = start(running)
-    gone.url = f"http://127.0.0.1:{free_ports(1)[0]}"
-    with pytest.raises(TrialFailed, match=r"loadgen-1 at http.* cannot be reached \(.*refused\)"):
-        run(endpoints(gone))
-
-
 @pytest.mark.parametrize("error", [Interrupted, ZeroDivisionError])
 def test_whatever_ends_the_controllers_wait_cancels_all_parts(start: Start, error: type[BaseException]) -> None:
     generators = [start(running), start(running)]
     with pytest.raises(error):
         run(endpoints(*generators), progress=Mock(side_effect=error))
     assert all(each.cancelled == ["/load?run=t1"] for each in generators)
-
-
-def test_nothing_is_started_before_the_first_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subprocess, "Popen", None)
-    with Loadgens(endpoints()) as loadgens:
-        loadgens.close()
 
 
 def test_settings_that_a_load_generator_does_not_take_are_refused_without_their_value() -> None:

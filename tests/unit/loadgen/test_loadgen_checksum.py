@@ -7,10 +7,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from loadgen.changestream import ChangeMaker
 from loadgen.checksum import checksum, crc_before_bench, parse
 from loadgen.forms import FORMS, Form, is_row, record_in
-from loadgen.options import Changes, load_from
+from loadgen.options import load_from
 from loadgen.records import RecordMaker
 from tests.support.counts import count
 from tests.support.respelled import respelled
@@ -49,14 +48,6 @@ def test_every_record_of_noaa_bears_its_checksum(
         record = record_in(parse(str(message["value"])), form)
         assert list(record["bench"])[-1] == "sum"
         assert record["bench"]["sum"] == checksum(record)
-
-
-def test_a_record_of_changes_bears_its_checksum() -> None:
-    load = load_from({"bootstrap": "b", "topic": "t", "run": "r", "count": 1_000, "keys": 40, "record_bytes": 512})
-    made = ChangeMaker(load, Changes(inserts=0.5, updates=0.4, deletes=0.1)).batch(0, 300, DUE_US, SENT_US)
-    records = [parse(str(message["value"])) for message in made if message["value"] is not None]
-    assert 200 < len(records) < 300
-    assert all(each["bench"]["sum"] == checksum(each) for each in records)
 
 
 @given(MEMBERS, st.randoms(use_true_random=False))

@@ -153,7 +153,7 @@ def test_a_parquet_file_gives_its_rows(tmp_path: Path) -> None:
         ("a.ndjson", b'{"a": 1}\n\n[3]\n', "line 3: is JSON, but no object; correct it"),
         ("a.ndjson", b'{"a": 1}\n{"bench": {}}\n', 'line 2: has a member "bench", which'),
         ("a.ndjson", b"null", "line 1: is JSON, but no object"),
-        ("a.ndjson", b'{"a": NaN}', "line 1: NaN is no JSON"),
+        ("a.ndjson", b'{"a": NaN}', "line 1: NaN is no number"),
         ("a.ndjson", b'{"a": 1} {"b": 2}', "line 1: is no JSON"),
         ("a.ndjson", b'{"a": "\xff"}', r"line 1: is not UTF-8 \(byte 8\)"),
         ("a.ndjson", b'{"a":' * 100_000, "line 1: .*nested too deeply"),
@@ -163,7 +163,7 @@ def test_a_parquet_file_gives_its_rows(tmp_path: Path) -> None:
         ("a.json", b'[{"a": 1},\n', "is no JSON array that DuckDB can read .*|ends in the middle of its array"),
         ("a.json", b'[{"a": 1}]\n[]', "is no JSON array that DuckDB can read .*|ends in the middle of its array"),
         ("a.json", b'[{"a": 1},\n\n 3]', "element 2: is JSON, but no object"),
-        ("a.json", b'[{"a": NaN}]', "element 1: is no JSON|NaN is no JSON"),
+        ("a.json", b'[{"a": NaN}]', "element 1: is no JSON|NaN is no number"),
         ("a.json", b"[]", "has no record"),
         ("a.csv", b'a,b\n1,2\n3,"4\n', "line 3: is no row .*, or the file ends in the middle of it"),
         ("a.csv", b"a,b\n1,2\n3\n", r"line 3: is no row \(1 columns, the first line has 2\)"),
@@ -174,18 +174,8 @@ def test_a_parquet_file_gives_its_rows(tmp_path: Path) -> None:
 def test_what_cannot_be_used_is_refused_with_its_line(tmp_path: Path, name: str, content: bytes, why: str) -> None:
     with pytest.raises(DatasetError, match=why):
         open_dataset(written(tmp_path, name, content))
-
-
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="there is no such file"):
-        open_dataset(str(tmp_path / "none"))
     with pytest.raises(DatasetError, match="is no file; name a file of records"):
         open_dataset(str(tmp_path))
-
-
-def test_an_array_is_read_in_pieces(tmp_path: Path) -> None:
-    long = [json.dumps({"id": number, "text": "é\n" * 200_000}).encode() for number in range(4)]
-    assert texts(open_dataset(written(tmp_path, "a.json", b"[" + b",\n".join(long) + b"]"))) == long
 
 
 def test_a_large_file_is_used_as_far_as_it_may_be_held(tmp_path: Path) -> None:

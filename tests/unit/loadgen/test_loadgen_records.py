@@ -6,6 +6,7 @@ from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from loadgen.checksum import checksum
 from loadgen.errors import OptionsError
 from loadgen.options import load_from
 from loadgen.records import LARGEST_BATCH, PAD_ALPHABET, Message, RecordMaker
-from loadgen.tide import load_stations
+from loadgen.tide import STEPS_BEFORE_REPEAT, Tide, load_stations, times
 from sinkbench.plan.sections import LEAST_RECORD_BYTES
 from tests.support.counts import count
 
@@ -118,3 +119,15 @@ def test_a_record_does_not_depend_on_the_batch_that_it_is_made_in() -> None:
 
 def test_a_batch_does_not_cross_a_change_of_digits() -> None:
     assert (maker().longest_batch(9_990), maker().longest_batch(10_000)) == (10, LARGEST_BATCH)
+
+
+@given(first=st.integers(0, 10**8))
+@settings(max_examples=count(30, 6))
+def test_no_level_is_beyond_the_bound(first: int) -> None:
+    tide = Tide(load_stations())
+    assert int(np.abs(tide.levels_mm(first, 240)).max()) <= tide.highest_mm
+
+
+def test_the_year_keeps_four_digits_however_long_the_load() -> None:
+    assert len(times(STEPS_BEFORE_REPEAT - 1, 1)[0]) == 16
+    assert times(STEPS_BEFORE_REPEAT, 1) == times(0, 1)

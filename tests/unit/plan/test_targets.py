@@ -42,14 +42,6 @@ def test_a_target_of_the_checkout_is_named_as_every_checkout_has_it(checkout: Pa
     assert expand(plan, 3)[0].identity()["target"] == "postgres/indexed.sql"
 
 
-def test_a_target_next_to_the_plan_comes_first(checkout: Path) -> None:
-    beside = checkout.parent / "mine" / "postgres" / "indexed.sql"
-    beside.parent.mkdir()
-    beside.write_text("")
-    plan = read(checkout, "{pipeline: postgres/jdbc, target: postgres/indexed.sql}")
-    assert plan.pipelines[0].target == str(beside)
-
-
 def test_a_target_that_is_not_there_and_two_of_one_name_are_refused(checkout: Path) -> None:
     (checkout.parent / "mine" / "indexed.sql").write_text("")
     with pytest.raises(PlanError, match=r"plan\.yaml:2: target: there is no file 'gone\.sql', next to the plan or in"):

@@ -16,8 +16,9 @@ from tests.support.trials import trial
 
 
 def plan_of(trials: int = 3, budget: float = 1_000, **fields: object) -> Plan:
+    """A plan of two cells with this budget in total."""
     keys = {"name": "p", "pipelines": ["postgres/jdbc", "elasticsearch/camel-bulk"], "seed": 7, **fields}
-    return Plan.model_validate({**keys, "trials": trials, "drain": {"warm_up_budget_seconds": budget}})
+    return Plan.model_validate({**keys, "trials": trials, "drain": {"warm_up_budget_seconds": budget / 2}})
 
 
 PLAN = plan_of()
@@ -87,6 +88,8 @@ def test_where_intervals_need_every_pair_all_cells_have_a_trial_in_the_block() -
     found = replacements(plan, CELLS, trials)
     assert {each.cell: each.replaced for each in found} == {JDBC: trials[0], BULK: None}
     assert replacements(plan_of(trials=5, budget=15), CELLS, trials) == []
+    until = plan_of(trials=5, until={"interval_percent": 5, "trials": 9})
+    assert replacements(until, CELLS, [*trials, *(taken(cell, 6) for cell in CELLS)]) == []
 
 
 @given(st.integers(1, 4), st.floats(0, 200), st.data())

@@ -15,7 +15,7 @@ from sinkbench.cli.main import main
 from sinkbench.errors import ResultsError, UserError
 from sinkbench.plan.cells import blocks, expand
 from sinkbench.plan.plan import Plan
-from sinkbench.race.resume import Unfinished, as_kept, changes, load_unfinished, run_folder
+from sinkbench.race.resume import Unfinished, changes, load_unfinished, run_folder
 from sinkbench.runs.store import RunFolder, read_summary
 from sinkbench.secrets import conceal
 from sinkbench.settings import CHECKOUT
@@ -169,17 +169,6 @@ def test_a_plan_with_a_secret_is_refused_since_that_was_not_kept(connectors: Pat
     folder = keep(connectors, 1, pipelines=entries)
     with pytest.raises(ResultsError, match=r"plan.yaml has \*\*\* where a secret was, which only the first race knew"):
         unfinished(folder, connectors).check(ENVIRONMENT, connectors)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-)
-
-
-@given(JSON)
-def test_the_same_content_is_the_same_as_kept(content: Any) -> None:
-    assert as_kept(content, content) == content
 
 
 @given(st.integers(2**33, 2**40), st.floats(-0.03, 0.03))

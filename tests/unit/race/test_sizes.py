@@ -61,10 +61,3 @@ def test_one_in_which_tasks_came_too_late_grows_though_it_has_a_rate() -> None:
     sizes.learn(CELL.place, 1_000)
     sizes.see(CELL, trial(6_000, CELL, records=10_000, window_seconds=1.5, pilot=True, reasons=LATE))
     assert sizes.records(CELL) > 60_000
-
-
-def test_large_records_of_a_pilot_that_stored_none_are_few() -> None:
-    # Ten seconds of ten megabytes.
-    assert Sizes(PLAN.drain, 200, 1e6).records(CELL) == 200
-    assert Sizes(PLAN.drain, 200, 100e3).records(CELL) == 1_000
-    assert Sizes(PLAN.drain, 2_000, 100).records(CELL) == 10_000

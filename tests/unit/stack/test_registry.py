@@ -11,7 +11,7 @@ from sinkbench.errors import EXIT_UNUSABLE, StackError
 from sinkbench.sinks import Sink, open_sink, sink_kind, sinks_of, stamping_sinks
 from sinkbench.stack import Endpoint, Endpoints, registry
 from sinkbench.stack.assembly import checks
-from sinkbench.stack.stackfile import load_stack_file
+from sinkbench.stack.external import load_stack_file
 from tests.support.sinkpackage import install
 
 TINY = """

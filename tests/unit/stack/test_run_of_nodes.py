@@ -131,21 +131,6 @@ def test_postgresql_alone_has_the_files_of_the_checkout_and_its_own_copy_of_a_ke
     assert f"ssl_key_file={tmp_path}/secret/node.key" in started("postgres", **postgres, **told)[-1]
 
 
-def test_a_primary_waits_for_a_replica_only_once_its_database_is_there(postgres: dict[str, str]) -> None:
-    said = started("postgres", **postgres, POSTGRES_STANDBYS="postgres-2,postgres-3", POSTGRES_SYNCHRONOUS="on")
-    assert "--single" in said[0]
-    assert "config_file" not in said[0]
-    config = Path(postgres["POSTGRES_DATA"]) / "topology.conf"
-    assert f"config_file={config}" in said[-1]
-    text = config.read_text()
-    assert f"include '{CHECKOUT}/postgres/postgresql.conf'" in text
-    assert 'synchronous_standby_names = \'FIRST 1 ("postgres-2", "postgres-3")\'' in text
-    assert "primary_conninfo" not in text
-    assert config.stat().st_mode & 0o077 == 0
-    started("postgres", **postgres, POSTGRES_STANDBYS="postgres-2", POSTGRES_SYNCHRONOUS="")
-    assert "synchronous_standby_names" not in config.read_text()
-
-
 def test_replicas_are_let_in_off_loopback_once(postgres: dict[str, str]) -> None:
     listening = {**postgres, "POSTGRES_LISTEN": "0.0.0.0", "POSTGRES_STANDBYS": "postgres-2"}  # noqa: S104
     for _ in range(2):

@@ -9,7 +9,7 @@ import trustme
 from sinkbench import secrets
 from sinkbench.errors import StackError
 from sinkbench.services.access import Access
-from sinkbench.stack.stackfile import load_stack_file
+from sinkbench.stack.external import load_stack_file
 
 SECRET = "hunter2-and-more"  # noqa: S105
 LEAST = "kafka: {bootstrap: 'b1:9092,b2:9092'}\nconnect: {urls: ['http://c1:8083', 'http://c2:8083/']}\n"

@@ -1,202 +1,136 @@
-"""Thresholds: which files are refused, and what a check says of a run."""
+"""Thresholds: which are refused, what comes of each, and how a run's are shown and counted."""
 
-from collections.abc import Sequence
-from functools import reduce
-from pathlib import Path
+import re
+from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
 from sinkbench.analysis.latency import latency_of
-from sinkbench.analysis.limits import with_block
-from sinkbench.errors import PlanError
-from sinkbench.results import Audit, Connections, Limit, LimitInBlock, TrialRecord
-from sinkbench.settings import CHECKOUT
+from sinkbench.plan.plan import Plan
+from sinkbench.plan.thresholds import FIGURES, Bound
+from sinkbench.results import Audit, Connections, RunSummary
 from sinkbench.summary.cells import summarize
-from sinkbench.summary.thresholds import Bound, Check, Outcome, RatioBound, load_thresholds, outcome
+from sinkbench.summary.thresholds import VALUES, exit_code, outcomes, threshold_lines
+from sinkbench.tables.cells import sections
+from sinkbench.tables.junit import junit
 from tests.support.reasons import because
-from tests.support.trials import JDBC as FAST
-from tests.support.trials import OTHER as SLOW
-from tests.support.trials import connectors_in, run_summary, trial
-
-PLAN = "pipelines: [postgres/jdbc, elasticsearch/camel-bulk]\n"
+from tests.support.trials import JDBC, OTHER, run_summary, trial
 
 
-@pytest.fixture
-def connectors(tmp_path: Path) -> Path:
-    return connectors_in(tmp_path, "postgres/jdbc", "elasticsearch/camel-bulk")
+def run(asked: dict[str, str], complete: bool = True, **fields: Any) -> RunSummary:
+    """A run of one cell at 10,000 records/s, of which this is asked."""
+    usual = {"connections": Connections(clients_peak=144, server_peak=18), "latency_ms": latency_of([5_000.0] * 999)}
+    taken = [trial(10_000, JDBC, block=block, **{**usual, **fields}) for block in (1, 2, 3)]
+    kept = run_summary(*summarize([JDBC], taken))
+    return kept.model_copy(update={"complete": complete, "thresholds": {JDBC.label: asked}})
 
 
-def refusal(connectors: Path, text: str, plan: str = PLAN) -> str:
-    folder = connectors.parent
-    (folder / "plan.yaml").write_text(plan)
-    (folder / "mine.yaml").write_text(text)
-    with pytest.raises(PlanError) as refused:
-        load_thresholds(folder / "mine.yaml", connectors)
-    return str(refused.value).replace(f"{folder}/", "")
-
-
-def trials(rates: Sequence[float] = (9_000, 10_000, 11_000, 10_500, 9_500)) -> list[TrialRecord]:
-    """The fast cell at these rates, one a block, and the slow one at half of each."""
-    made = []
-    for block, rate in enumerate(rates, start=1):
-        fields = {"block": block, "connections": Connections(clients_peak=144, server_peak=18)}
-        made.append(trial(rate, FAST, latency_ms=latency_of([5_000.0] * 999), **fields))
-        made.append(trial(rate / 2, SLOW, **fields))
-    return made
-
-
-LIMIT = Limit(sink="postgres", way="COPY", records_per_second=40_000, connections=4, batch=512)
-
-
-def check(
-    figure: str, bound: Bound, taken: Sequence[TrialRecord] | None = None, cell: str = FAST.label, limit: Limit = LIMIT
-) -> Outcome:
-    taken = trials() if taken is None else taken
-    limits = [limit]
-    cells = summarize([FAST, SLOW], taken, limits=limits)
-    summary = run_summary(*cells, limits=limits)
-    return outcome(Check(cell, figure, bound), summary, taken)
-
-
-def test_the_file_that_comes_with_sinkbench_asks_only_what_holds_on_any_machine() -> None:
-    plan, checks = load_thresholds(CHECKOUT / "tests" / "capacity" / "thresholds.yaml", CHECKOUT / "connectors")
-    assert {each.figure for each in checks} == {"ratio", "lost", "duplicates", "connections"}
-    assert plan.trials >= 5
-    assert len({each.name for each in checks}) == len(checks)
+def test_every_figure_that_can_be_asked_has_a_value() -> None:
+    assert set(VALUES) == set(FIGURES)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("cells: [{cell: postgres/jdbc, lost: {at_most: 0}}]", "mine.yaml:1: file of thresholds has no 'plan'"),
-        ("plan: plan.yaml\ncells: []", "mine.yaml:2: cells must not be empty"),
-        (
-            "plan: plan.yaml\ncells: [{cell: postgres/jdbcs, lost: {at_most: 0}}]",
-            "mine.yaml:2: the plan plan.yaml has no pipeline 'postgres/jdbcs'; did you mean 'postgres/jdbc'?",
-        ),
-        (
-            "plan: plan.yaml\ncells: [{cell: postgres/jdbc, efficency: {at_least: 1}}]",
-            "mine.yaml:2: unknown key 'efficency' in cells; did you mean 'efficiency'?",
-        ),
-        (
-            "plan: plan.yaml\ncells:\n- cell: postgres/jdbc\n  efficiency: {at_least: 0.6}",
-            "mine.yaml:4: an efficiency needs the sink's limit; set limits: true in plan.yaml",
-        ),
-        (
-            "plan: plan.yaml\ncells:\n- cell: postgres/jdbc\n  cost_per_million: {at_most: 1}",
-            "mine.yaml:4: a cost needs prices; give plan.yaml the key prices",
-        ),
-        ("plan: plan.yaml\ncells: [{cell: postgres/jdbc, lost: {}}]", "mine.yaml:2: lost asks nothing; give it"),
-        ("plan: none.yaml\ncells: [{cell: postgres/jdbc, lost: {at_most: 0}}]", "none.yaml: there is no such plan"),
-    ],
+    ("text", "holds", "fails"),
+    [("< 5", 4, 5), ("<=5", 5, 5.1), ("> 20_000", 20_001, 20_000), (">=0.5", 0.5, 0.4), ("==0", 0, 1)],
 )
-def test_a_mistake_is_named_with_its_line(connectors: Path, text: str, said: str) -> None:
-    refused = refusal(connectors, text)
-    assert said in refused
-    assert "\n" not in refused
+def test_a_bound_is_an_operator_and_a_number(text: str, holds: float, fails: float) -> None:
+    assert (Bound.of(text).holds(holds), Bound.of(text).holds(fails)) == (True, False)
 
 
-def test_a_ratio_is_shown_with_its_interval_and_what_was_asked() -> None:
-    found = check("ratio", RatioBound(to=SLOW.label, at_least=1.5))
-    assert found == Outcome(
-        True,
-        "postgres/jdbc: ratio to elasticsearch/camel-bulk: measured 2 (2 to 2, 95 % of 5 blocks), asked at least 1.5",
-    )
-    assert not check("ratio", RatioBound(to=SLOW.label, at_least=2.5)).passed
-
-
-def test_costs_are_figures_that_a_cell_which_was_not_warm_has_not() -> None:
-    cpu: dict[str, object] = {"cpu_seconds_per_million": {"kafka": 1.0, "connect": 9.0}}
-    figures = {**cpu, "total_peak_memory_bytes": 2.5e9, "disk_bytes_per_record": 410.0, "records": 100_000}
-    taken = [each.model_copy(update=figures) for each in trials()]
-    assert "measured 10 (10 to 10, 95 % of 5 blocks)" in check("cpu_seconds_per_million", Bound(at_most=10), taken).line
-    found = check("memory_mb", Bound(at_most=2_400), taken)
-    assert not found.passed
-    assert "measured 2,500 (2,500 to 2,500, 95 % of 5 blocks)" in found.line
-    assert check("disk_bytes_per_record", Bound(at_most=410), taken).passed
-    cold = [each.model_copy(update={"warm": False, "compiling_share": 0.4}) for each in taken]
-    found = check("cpu_seconds_per_million", Bound(at_most=99), cold)
-    assert not found.passed
-    assert "still warming" in found.line
-    for figure in ("cpu_seconds_per_million", "memory_mb", "disk_bytes_per_record", "cost_per_million"):
-        assert "not measured" in check(figure, Bound(at_most=1e9)).line
-
-
-def test_a_rate_whose_interval_holds_the_threshold_says_that_more_trials_may_decide() -> None:
-    found = check("records_per_second", Bound(at_least=10_200))
-    assert not found.passed
-    assert found.line == (
-        "postgres/jdbc: records_per_second: measured 10,000 (9,000 to 11,000, 95 % of 5 blocks; the interval holds the"
-        " threshold, so more trials may decide otherwise), asked at least 10,200"
-    )
-    assert "decide" not in check("records_per_second", Bound(at_least=20_000)).line
-    few = check("records_per_second", Bound(at_least=20_000), trials([9_000, 10_000]))
-    assert "measured 9,500 (lowest trial 9,000, highest 10,000; fewer than 5 have no interval)" in few.line
+LOST = Audit(produced=10, stored=8, lost=2, duplicates=0)
+COLD: dict[str, Any] = {"warm": False, "compiling_share": 0.3}
+BROKEN: dict[str, Any] = {"reasons": [because("a task FAILED")]}
 
 
 @pytest.mark.parametrize(
-    ("figure", "bound", "passed"),
+    ("asked", "fields", "passed", "words"),
     [
-        ("efficiency", Bound(at_least=0.25), True),
-        ("efficiency", Bound(at_least=0.26), False),
-        ("p99_ms", Bound(at_most=4), False),
-        ("connections", Bound(at_most=18), True),
-        ("connections", Bound(at_most=17), False),
-        ("lost", Bound(at_most=0), True),
+        ({"records_per_second": "> 9000"}, {}, True, "✓ postgres/jdbc@3x1: records_per_second 10,000 (> 9000)"),
+        ({"records_per_second": "> 20000"}, {}, False, "records_per_second 10,000 is not > 20000"),
+        ({"p99_ms": "< 6"}, {}, True, "p99_ms 5 (< 6)"),
+        ({"connections": "<= 10"}, {}, False, "connections 18 is not <= 10"),
+        ({"lost": "== 0"}, {}, True, "lost 0 (== 0)"),
+        ({"lost": "== 0"}, {"audit": LOST}, False, "✗ postgres/jdbc@3x1: lost 6 is not == 0"),
+        # What was lost is lost, whatever else is known.
+        ({"lost": "== 0"}, {"audit": LOST, "complete": False}, False, "lost 6 is not"),
+        ({"lost": "== 0"}, {"audit": LOST, **COLD, **BROKEN}, False, "lost 6 is not"),
+        ({"lost": "> 9"}, {"audit": LOST, "complete": False}, None, "the run is not finished"),
+        ({"lost": "== 0"}, COLD, True, "lost 0"),
+        ({"lost": "== 0"}, {"audit": None}, None, "lost (asked == 0): not audited in 3 of 3"),
+        ({"records_per_second": "> 1"}, COLD, None, "(asked > 1): not final"),
+        ({"records_per_second": "> 20000"}, COLD, None, "(asked > 20000): not final"),
+        ({"p99_ms": "< 1"}, BROKEN, None, "(asked < 1): "),
+        ({"p99_ms": "< 1"}, {"latency_ms": None}, None, "p99_ms (asked < 1): not measured"),
+        ({"p99_ms": "< 6000"}, {"complete": False}, None, "the run is not finished"),
+        ({"memory_mb": "< 1"}, {}, None, "? postgres/jdbc@3x1: memory_mb (asked < 1): not measured"),
     ],
 )
-def test_each_figure_is_compared_with_its_bound(figure: str, bound: Bound, passed: bool) -> None:
-    found = check(figure, bound)
-    assert found.passed is passed, found.line
+def test_a_threshold_passes_fails_or_is_not_decided(
+    asked: dict[str, str], fields: dict[str, Any], passed: bool | None, words: str
+) -> None:
+    (found,) = outcomes(run(asked, **fields))
+    assert (found.passed, words in found.line) == (passed, True), found.line
+    assert exit_code([found]) == {True: 0, False: 1, None: 3}[passed]
 
 
-def test_connections_that_others_hid_are_not_measured_and_say_what_to_do() -> None:
-    hidden = trial(9_000, FAST, block=9, connections=Connections(others=2))
-    assert check("connections", Bound(at_most=999), [*trials(), hidden]) == Outcome(
-        False,
-        "postgres/jdbc: connections: not measured, asked at most 999; 2 of others were opened meanwhile;"
-        " race without them",
-    )
-
-
-@pytest.mark.parametrize("figure", ["lost", "duplicates"])
-def test_a_trial_that_was_not_audited_leaves_a_count_unmeasured(figure: str) -> None:
-    died = trial(None, FAST, audit=None, invalid=["connect-2 died"], block=9)
-    found = check(figure, Bound(at_most=0), [*trials(), died])
-    assert not found.passed
-    assert found.line == (
-        f"postgres/jdbc: {figure}: not measured, asked at most 0; not audited in 1 of 6 trials (0 in the others):"
-        " the notes of the run say why; race again"
-    )
-    # What is lost already is too much, whatever the other trial has lost.
-    lossy = trial(9_000, FAST, audit=Audit(produced=9, stored=8, lost=2, duplicates=1), block=8)
-    assert "measured" in check(figure, Bound(at_most=0), [*trials(), died, lossy]).line.replace("not measured", "")
-
-
-@pytest.mark.parametrize("figure", ["records_per_second", "efficiency", "ratio"])
-def test_what_was_not_measured_does_not_hold_and_says_why(figure: str) -> None:
-    taken = [each.model_copy(update={"reasons": [because("the machine slept")]}) for each in trials()]
-    bound = RatioBound(to=SLOW.label, at_least=0) if figure == "ratio" else Bound(at_least=0)
-    found = check(figure, bound, taken)
-    assert not found.passed
-    assert "not measured, asked at least 0; the verdict of postgres/jdbc@3x1: invalid: the machine slept" in found.line
-
-
-def test_a_cell_that_the_run_has_not_is_named_with_those_that_it_has() -> None:
-    found = check("lost", Bound(at_most=0), cell="postgres/jdbc@6x1")
-    assert not found.passed
-    assert "name one of postgres/jdbc@3x1, elasticsearch/camel-bulk@3x1" in found.line
-
-
-@pytest.mark.parametrize(("blocks", "says"), [(5, "95 % of 5 blocks"), (3, "lowest trial 0.25, highest 0.25")])
-def test_an_efficiency_by_block_is_asked_with_its_own_interval(blocks: int, says: str) -> None:
-    # As much faster and slower as the trials are, so that the share is the same in each block.
-    found = [
-        LimitInBlock(block=each.block, records_per_second=4 * (each.records_per_second or 0.0))
-        for each in trials()
-        if each.cell == FAST.key and each.block <= blocks
+def test_a_failure_decides_the_exit_code_and_a_pipeline_without_trials_is_not_decided() -> None:
+    kept = run({"lost": "== 0", "records_per_second": "> 20000"})
+    kept = kept.model_copy(update={"thresholds": {**(kept.thresholds or {}), OTHER.label: {"lost": "== 0"}}})
+    assert [each.passed for each in outcomes(kept)] == [True, False, None]
+    assert exit_code(outcomes(kept)) == 1
+    assert threshold_lines(kept)[0] == "Thresholds: 1 passed, 1 failed, 1 inconclusive"
+    (section,) = [each for each in sections(kept) if each.key == "thresholds"]
+    assert section.parts == threshold_lines(kept)
+    suite = ET.fromstring(junit(kept))  # noqa: S314 - written here
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("4", "1", "1")
+    cases = [(case.get("classname"), case.get("name"), [each.tag for each in case]) for case in suite]
+    assert cases == [
+        (JDBC.key, "checks", []),
+        (JDBC.key, "lost == 0", []),
+        (JDBC.key, "records_per_second > 20000", ["failure"]),
+        (OTHER.label, "lost == 0", ["skipped"]),
     ]
-    held = check("efficiency", Bound(at_least=0.2), limit=reduce(with_block, found, LIMIT))
-    assert held.passed
-    assert says in held.line
-    assert "0.25" in held.line
+
+
+def test_a_run_without_thresholds_shows_none_and_its_losses_are_failures() -> None:
+    kept = run({}, audit=LOST).model_copy(update={"thresholds": None})
+    assert (threshold_lines(kept), exit_code(outcomes(kept))) == ([], 0)
+    assert 'message="' in junit(kept)
+
+
+PIPELINES = {"pipelines": ["postgres/jdbc", "elasticsearch/camel-bulk"]}
+KNOWN = {"pipelines": ["postgres/jdbc", "elasticsearch/camel-bulk"], "stamping": None, "folders": ()}
+
+
+def plan(thresholds: Any) -> Plan:
+    return Plan.model_validate({"name": "x", **PIPELINES, "thresholds": thresholds}, context=KNOWN)
+
+
+def test_the_thresholds_of_a_pipeline_count_instead_of_those_of_all_and_change_no_digest() -> None:
+    made = plan({"lost": 0, "p99_ms": "<1000", "postgres/jdbc": {"p99_ms": "<= 20.5"}})
+    assert made.bounds == {
+        "postgres/jdbc": {"lost": "== 0", "p99_ms": "<= 20.5"},
+        "elasticsearch/camel-bulk": {"lost": "== 0", "p99_ms": "< 1000"},
+    }
+    assert made.sha256 == plan(None).sha256
+    assert "thresholds" not in plan(None).whole()
+    assert plan(made.whole()["thresholds"]).bounds == made.bounds
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"p99": "<1000"}, "there is no figure 'p99'; did you mean 'p99_ms'?"),
+        ({"postgres/jdbs": {"lost": 0}}, "there is no pipeline 'postgres/jdbs'; did you mean 'postgres/jdbc'?"),
+        ({"postgres/jdbc": {"lots": 0}}, "there is no figure 'lots'; did you mean 'lost'?"),
+        ({"lost": "few"}, 'must be a number, or a text such as "<1000"'),
+        ({"lost": True}, "found true"),
+        ({"lost": None}, "found nothing"),
+        ({"lost": [1]}, "found a list"),
+        ({"efficiency": ">0.5"}, "set limits: true"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(asked: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        plan(asked)

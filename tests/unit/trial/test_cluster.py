@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pytest
 
 from sinkbench.analysis.settable import Given
-from sinkbench.errors import PlanError, ReasonCode, ServiceError, TrialFailed
+from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import load_plan
 from sinkbench.plan.sections import PlanLoad
-from sinkbench.sinks import Capabilities, Created, SinkPooling
+from sinkbench.sinks import Capabilities, Created
 from sinkbench.stack import Stack, Usage
 from sinkbench.trial.audit import counted
 from sinkbench.trial.cluster import Cluster
@@ -63,12 +63,6 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 def test_only_topic_tasks_and_a_plans_overrides_of_a_connector_file_are_changed(cluster: Cluster) -> None:
     changed = cluster.config(a_cell(multiple=2, overrides={"batch.size": "2000"}), Names.of("t1"))
     assert changed == {**FILE["config"], "topics": "tides_t1", "tasks.max": "6", "batch.size": "2000"}  # type: ignore[dict-item]
-
-
-def test_a_file_that_is_no_connector_file_is_refused_by_name(cluster: Cluster, tmp_path: Path) -> None:
-    (tmp_path / "connectors" / "postgres" / "jdbc.json").write_text('{"name": "mine"}')
-    with pytest.raises(PlanError, match=r"postgres/jdbc.json: not a connector file"):
-        cluster.config(CELL, Names.of("t1"))
 
 
 def test_a_trial_that_does_not_fit_on_the_disk_fails_with_both_figures(tmp_path: Path) -> None:
@@ -165,26 +159,6 @@ def test_services_are_set_before_the_target_is_made_and_back_when_the_connector_
     assert settable.done[5:] == ["create", "stop", "drop"]
 
 
-def test_services_are_set_back_though_the_connector_cannot_be_stopped(
-    cluster: Cluster, settable: Set, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def gone(name: str) -> None:
-        raise ServiceError("no worker answers")
-
-    create_target(resources(cluster, set_to("off"), "t1"))
-    monkeypatch.setattr(cluster, "stop_connector", gone)
-    with pytest.raises(ServiceError):
-        resources(cluster, set_to("off"), "t1").remove()
-    assert settable.done == ["set off", "create", "back"]
-
-
-def test_what_could_only_be_set_in_part_is_set_back_too(cluster: Cluster, settable: Set) -> None:
-    with pytest.raises(ServiceError):
-        create_target(resources(cluster, set_to("local"), "t1"))
-    resources(cluster, set_to("local"), "t1").remove()
-    assert settable.done == ["set local", "stop", "back", "drop"]
-
-
 def test_nothing_of_a_trial_that_could_not_be_cleaned_up_reaches_the_next_one(cluster: Cluster, settable: Set) -> None:
     create_target(resources(cluster, set_to("off"), "t1"))
     create_target(resources(cluster, CELL, "t2"))
@@ -208,19 +182,3 @@ def test_a_topic_is_loaded_with_the_cells_acks(cluster: Cluster, monkeypatch: py
     for acks in ("1", None):
         cluster.load(Names.of("t1"), TopicLoad(1, acks=acks), lambda done: None)  # type: ignore[arg-type]
     assert loads == ["1", "all"]
-
-
-def test_a_pooler_that_keeps_back_how_it_is_set_spoils_no_trial(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def kept_back() -> SinkPooling:
-        raise ServiceError("not allowed")
-
-    told = SinkPooling("session", 20, None)
-    for pooler in (SimpleNamespace(read=kept_back), None):
-        sink = SimpleNamespace(capabilities=Capabilities(pooler=pooler))
-        monkeypatch.setattr(cluster, "sink", lambda name, sink=sink: sink)
-        assert cluster.pooling(CELL) is None
-    sink = SimpleNamespace(capabilities=Capabilities(pooler=SimpleNamespace(read=lambda: told)))
-    monkeypatch.setattr(cluster, "sink", lambda name: sink)
-    assert cluster.pooling(CELL) == told

@@ -292,20 +292,6 @@ def test_what_was_broken_is_undone_when_the_trial_is_interrupted(
     assert cluster.configs[-1].get("POSTGRES_PORT") == ("4711" if fault["what"] == "delay" else None)
 
 
-def test_an_interrupt_is_not_lost_where_undoing_fails() -> None:
-    cluster = FakeCluster(plan_with({"what": "fill"}))
-
-    def fail(done: str) -> None:
-        if done == "end disk":
-            raise StackError("the table cannot be moved back")
-
-    cluster.breaks = fail
-    observer = Leaving(lambda: "fill disk" in cluster.calls)
-    with pytest.raises(Interrupted):
-        take(cluster, observer)
-    assert "the table cannot be moved back" in observer.phases
-
-
 def test_a_table_that_does_not_fit_the_memory_is_told_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=10_000_000))
     (reason,) = take(FakeCluster(plan_with({"what": "fill"}))).reasons
@@ -337,12 +323,6 @@ def test_a_disk_is_filled_again_and_again_and_free_before_the_audit(monkeypatch:
     begins, ends = (f"disk of tides_abcdef_001 {what}" for what in ("begins", "ends"))
     assert len(told) >= 6
     assert told == [begins, *["fill disk"] * (len(told) - 5), "free disk", "audit", "end disk", ends]
-
-
-def test_bad_records_are_counted_apart_from_the_load() -> None:
-    record = take(FakeCluster(plan_with({"what": "poison", "share": 0.001, "seconds": 0.3})))
-    assert (record.reasons, record.recovery.poisoned, record.recovery.poison_stored) == ([], 18, 0)
-    assert record.reconciliation.in_topic == record.records
 
 
 def test_bad_records_that_the_connector_has_put_aside_are_told_from_good_ones(monkeypatch: pytest.MonkeyPatch) -> None:

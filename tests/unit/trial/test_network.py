@@ -8,7 +8,7 @@ from sinkbench.plan.files import read_connector
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import ProxyTarget
 from sinkbench.stack.assembly import specs
-from sinkbench.trial.workloads.around import proxy_targets_used, toxics_of
+from sinkbench.trial.workload import proxy_targets_used, toxics_of
 
 ENTRANCES = {name: ProxyTarget("127.0.0.1", 1, each.variables) for name, each in specs().items() if each.variables}
 

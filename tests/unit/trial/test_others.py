@@ -1,6 +1,6 @@
 """Who else was there between two looks."""
 
-from sinkbench.trial.others import Others, met, risen
+from sinkbench.trial.values import Others, met, risen
 
 
 def test_a_connector_that_ran_at_either_look_is_named_with_its_most_tasks() -> None:

@@ -60,10 +60,3 @@ def test_a_query_that_has_to_wait_for_another_counts_from_when_it_was_due() -> N
     # Sixty at least.
     assert 40 <= told.unasked <= due + 2 - len(told.latencies_us)
     assert ask(20, 0.4, Slow(0.0), Slow(0.0)).unasked <= 3
-
-
-def test_connections_share_the_queries() -> None:
-    sinks = [Slow(0.01) for _ in range(3)]
-    told = ask(100, 0.5, *sinks)
-    assert all(sink.asked for sink in sinks)
-    assert sum(len(sink.asked) for sink in sinks) == len(told.latencies_us) + told.failed

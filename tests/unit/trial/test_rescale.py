@@ -66,16 +66,6 @@ def test_a_drain_that_stores_nothing_more_has_no_standstill_and_no_rate() -> Non
     assert rate_after(taken, 2 * records, 12) is None
 
 
-def test_a_plan_has_a_cold_start_at_each_multiple_and_the_steps_there_and_back() -> None:
-    assert [cell.key.removeprefix("postgres/jdbc@") for cell in CELLS] == [
-        *("3x1", "3x2", "3x4"),
-        *("3x1to2", "3x2to4", "3x4to2", "3x2to1"),
-    ]
-    assert [(cell.tasks_before, cell.tasks) for cell in CELLS[3:]] == [(3, 6), (6, 12), (12, 6), (6, 3)]
-    assert {cell.place for cell in CELLS[3:]} == {cell.place for cell in CELLS[:3]}
-    assert {cell.mode for cell in CELLS} == {"drain"}
-
-
 def run(twice: int = 0, lost: int = 0) -> tuple[RunSummary, list[TrialRecord]]:
     step = Rescale(tasks_before=3, rebalance_seconds=1.5, standstill_seconds=2.0, before_records_per_second=900.0)
     audit = Audit(produced=100, stored=100 + twice - lost, lost=lost, duplicates=twice)
@@ -102,10 +92,3 @@ def test_a_step_is_compared_with_the_cold_start_at_as_many_tasks_and_has_a_table
     assert scalings([COLD, LIVE], taken) == []
     summary, _ = run(lost=1)
     assert (summary.cells[1].verdict, summary.passed) == ("LOST 5", False)
-
-
-def test_a_step_without_a_valid_trial_still_has_its_row() -> None:
-    cells = summarize([COLD, LIVE], [trial(1_000, COLD), trial(None, LIVE, invalid=["the topic ran dry"])])
-    text = render(run_summary(*cells))
-    assert [line.split()[-1] for line in text.splitlines() if "3 to 6 " in line and " - " in line] == ["invalid"]
-    assert "postgres/jdbc from 3 to 6 tasks: invalid: the topic ran dry" in text

@@ -35,13 +35,13 @@ def ask(**keys: Any) -> Answer:
 
 def test_the_columns_are_those_of_the_records(records: list[Any]) -> None:
     columns = columns_of(COUNT, KEYS)
-    level = {number: place for place, number in enumerate(columns.levels["level"].tolist())}
+    level = {number: place for place, number in enumerate(columns["levels"]["level"].tolist())}
     for seq, record in enumerate(records):
-        gauge, turn = columns.records["gauge"][seq], columns.records["round"][seq]
+        gauge, turn = columns["records"]["gauge"][seq], columns["records"]["round"][seq]
         (reading,) = record["data"]
-        at = level[columns.records["level"][seq]]
-        assert record["metadata"] == {name: columns.gauges[name][gauge] for name in record["metadata"]}
-        assert reading == {"t": columns.rounds["t"][turn], **{name: columns.levels[name][at] for name in "vsfq"}}
+        at = level[columns["records"]["level"][seq]]
+        assert record["metadata"] == {name: columns["gauges"][name][gauge] for name in record["metadata"]}
+        assert reading == {"t": columns["rounds"]["t"][turn], **{name: columns["levels"][name][at] for name in "vsfq"}}
         assert record["bench"]["seq"] == seq
 
 
@@ -68,15 +68,6 @@ def test_near_a_place_is_by_the_great_circle(records: list[Any]) -> None:
 
     found = ask(where=[{"field": "metadata.location", "near": {"lat": 40.7, "lon": -74.0, "km": 300}}])
     assert found.found == sum(km(record) <= 300 for record in records) > 0
-
-
-def test_groups_are_by_key_and_hour(records: list[Any]) -> None:
-    where = [{"field": "metadata.id", "is": "9414290"}]
-    answer = ask(where=where, groups={"by": "metadata.id", "hour": "data.0.t", "measure": "data.0.v"})
-    levels = [float(r["data"][0]["v"]) for r in records if r["metadata"]["id"] == "9414290"]
-    (row,) = answer.rows
-    assert row[:5] == ("9414290", "2026-01-01 00", len(levels), min(levels), max(levels))
-    assert row[5] == pytest.approx(sum(levels) / len(levels))
 
 
 def test_a_member_that_no_record_has_has_no_answer() -> None:

@@ -183,11 +183,6 @@ def test_a_pilot_ends_when_its_rate_is_steady_and_its_jvms_do_not_compile(
     assert pilot_seconds(rates, (4, 45), compiling) == seconds
 
 
-def test_a_pilot_goes_on_while_its_rate_rises() -> None:
-    rising = [100 * 1.1**second for second in range(20)]
-    assert 20 <= pilot_seconds([*rising, *[rising[-1]] * 40], (4, 45)) <= 28
-
-
 @pytest.mark.parametrize(("seen", "second"), [(True, 8), (False, 30)])
 def test_a_pilot_whose_compilers_are_seen_may_rise_a_little(seen: bool, second: int) -> None:
     # By a tenth each 4 s, for 22 s.
@@ -287,9 +282,3 @@ def test_the_workers_are_added_up_and_their_sum_is_unknown_where_one_cannot_be_s
     assert cpu_seconds_per_million(samples, 1_000) == {"connect": None}
     # A drain that ends early has no figure.
     assert cpu_seconds_per_million([sample(0, 0), sample(1, 50)], 100) == {}
-
-
-def test_cpu_seconds_that_were_read_in_some_samples_only_are_interpolated() -> None:
-    whole = steady(10_000, 1_000, {"kafka": 0.1})
-    some = [s if n % 2 == 0 else dataclasses.replace(s, cpu_seconds={}) for n, s in enumerate(whole)]
-    assert cpu_seconds_per_million(some, 10_000)["kafka"] == pytest.approx(100, rel=0.01)

@@ -16,7 +16,7 @@ from sinkbench.trial import conditions
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.trial import run_trial
-from sinkbench.trial.workloads.drain import Drain, take_pilot
+from sinkbench.trial.workloads.drain import Drain
 from sinkbench.trial.workloads.fault import Fault
 from sinkbench.trial.workloads.sustain import records_offered
 from tests.support.fakecluster import FakeCluster, FakeSink, Quiet
@@ -88,22 +88,11 @@ def test_what_does_not_hold_any_more_when_the_connector_is_gone_makes_the_trial_
     assert record.audit.clean
 
 
-def test_a_pilot_of_what_does_not_hold_has_no_rate() -> None:
-    found = take_pilot(own_of(FakeCluster(PLAN, helds=[YELLOW] * 50)))
-    assert (found.records_per_second, found.problem) == (None, "the index is yellow; add a node")
-
-
 def test_what_a_fault_has_broken_is_a_note_and_no_reason() -> None:
     record = faulted(FakeCluster(FAULTS, helds=[GOOD, YELLOW]))
     assert record.reasons == []
     assert "in the end the index is yellow; add a node" in record.notes
     assert record.recovery is not None
-
-
-def test_what_does_not_hold_before_the_fault_makes_its_trial_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert codes(faulted(FakeCluster(FAULTS, helds=[YELLOW] * 50))) == [CODES.INDEX_NOT_GREEN]
-    monkeypatch.setattr("sinkbench.trial.following.placement", lambda *found: {"w0": 3, "w1": 0, "w2": 0})
-    assert codes(faulted(FakeCluster(FAULTS))) == [CODES.TASKS_UNEVEN]
 
 
 def test_a_sink_that_cannot_tell_is_not_checked_and_never_called_well() -> None:
