@@ -30,7 +30,7 @@ class Sample:
     """One reading of all probes; None could not be read.
 
     Attributes:
-        seconds: on the sampler's clock, when `stored` was read; `in_topic` was read just after it.
+        seconds: on the sampler's clock, when `stored` was read; `in_topic` just after it.
         uncommitted: records that the connector's group has not committed; it commits every few seconds.
         cpu_seconds: of each service since it started, and of `CONTROLLER`; None has ended, missing was not read.
         troubles: what is wrong with services, by name.

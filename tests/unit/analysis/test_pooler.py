@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from sinkbench.analysis.pooler import POOL_QUERIES, POOL_TRANSACTIONS, POOL_WAIT_SECONDS, POOL_WAITING, POOL_WORST_WAIT
+from sinkbench.analysis.pooler import waits_in as waits
 from sinkbench.analysis.samples import OTHER_POOL_CLIENTS, Sample
-from sinkbench.analysis.samples import waits_in as waits
 from sinkbench.results import Pool
 from tests.support.present import present
 
