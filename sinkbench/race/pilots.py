@@ -102,8 +102,8 @@ class Pilots:
                         visits[cell.place].append(self._take(cell, sizes, min(left, longest)))
                 longest = math.inf
                 waiting = [each for each in waiting if not is_warm(visits[each.place], drain.compiling_percent / 100)]
-                # The time may not suffice for all, so those that compile most come first.
-                waiting.sort(key=lambda cell: -(visits[cell.place][-1].compiling_share or 0.0))
+                # The time may not suffice for all. The slower a pipeline, the longer it takes until its code is hot.
+                waiting.sort(key=lambda cell: visits[cell.place][-1].records_per_second or 0.0)
             if names := ", ".join(cell.place for cell in waiting):
                 still = "are not warm yet; the trials go on warming them up"
                 self._events.say(f"warming up takes longer here: {names} {still}")
