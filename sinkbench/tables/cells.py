@@ -15,8 +15,8 @@ from sinkbench.errors import ReasonCode
 from sinkbench.metrics import WHERE
 from sinkbench.metrics.changes import CHANGES
 from sinkbench.metrics.cost import COSTS
+from sinkbench.metrics.cpu import much_foreign
 from sinkbench.metrics.durability import DURABILITY
-from sinkbench.metrics.foreign import much_foreign
 from sinkbench.metrics.format import percent, whole
 from sinkbench.metrics.memory import RESOURCES
 from sinkbench.metrics.metric import ROOMY
@@ -33,7 +33,7 @@ from sinkbench.tables.faults import fault_line, fault_lines, is_faults, matrix_t
 from sinkbench.tables.lines import load_lines, price_lines, record_lines
 from sinkbench.tables.percell import cell_table, cpu_table, load_table
 from sinkbench.tables.queries import query_lines, query_table
-from sinkbench.tables.stages import bound_table, limit_line, scaling_line, scaling_table, stage_table
+from sinkbench.tables.stages import limit_line, scaling_line, scaling_table
 from sinkbench.tables.text import new_table, plain_text, words
 
 # Messages of services, which have no common form.
@@ -190,7 +190,7 @@ def _cells(summary: RunSummary, width: int) -> list[str | Table | None]:
 def _bottlenecks(summary: RunSummary) -> list[str | Table | None]:
     found = [(cell_name(cell, summary), cell.bottleneck) for cell in summary.cells if cell.bottleneck is not None]
     limits = map(limit_line, summary.limits)
-    return [stage_table(summary), bound_table(summary), *limits, *(_limited(name, each) for name, each in found)]
+    return [*limits, *(_limited(name, each) for name, each in found)]
 
 
 def _wrong(cell: CellSummary) -> list[str]:
