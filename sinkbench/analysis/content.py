@@ -18,15 +18,9 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class Content:
-    """The result of a comparison; records are identified by `seq`, and `checked` is by their checksum.
-
-    Attributes:
-        altered: compared records that lack a member that was sent, or have another value in it.
-        how: which members, for a person; empty if none is altered or only checksums differ.
-        unchecked: why records were not checked, for a person; empty if all were, or an even sample.
-        compared_seqs, altered_seqs: only records compared with the topic.
-        added: members in the sink that the topic does not have.
-    """
+    """The result of a comparison; records are identified by `seq`, and `checked` is by their checksum. `altered` ones
+    lack a member that was sent, or have another value in it; `how` names members, `unchecked` says why records were not
+    checked. The `seqs` are of those compared with the topic; `added` members are only in the sink."""
 
     compared: int = 0
     altered: int = 0

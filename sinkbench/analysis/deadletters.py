@@ -7,14 +7,20 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sinkbench.analysis.javatrace import causes_in
-
 QUEUE = "errors.deadletterqueue.topic.name"
 HEADERS = "errors.deadletterqueue.context.headers.enable"
 PREFIX = "__connect.errors."
 # Records with the same cause differ only in these.
 PARTICULAR = re.compile(r"""'[^']*'|"[^"]*"|\d+""")
 Header = tuple[str, bytes | None]
+_CAUSED_BY = "Caused by: "
+
+
+def causes_in(trace: str) -> list[str]:
+    """The exception of a Java stack trace and its causes, the innermost last, each as `class: message`."""
+    lines = trace.strip().splitlines()
+    inner = (line.removeprefix(_CAUSED_BY) for line in lines if line.startswith(_CAUSED_BY))
+    return [lines[0].strip(), *inner] if lines else []
 
 
 @dataclass(frozen=True)

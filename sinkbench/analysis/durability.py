@@ -20,12 +20,8 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86
 class Promise:
     """What a sink guarantees for a record that it reports as stored; None is unknown.
 
-    Attributes:
-        nodes, most_nodes: how many have it, and how many are configured to have it.
-        flushed: which of them have it on disk after an fsync: all, the one written to, or none.
-        behind_seconds: how late the disk may be if none has it.
-        how: the setting responsible, if the other fields do not show it.
-        unsure: why nothing is guaranteed after a crash; empty if there is no such reason.
+    `nodes` of `most_nodes` that are configured have it; `flushed` tells which have it on disk, `behind_seconds` how
+    late the disk may be if none has. `how` is the setting responsible, `unsure` why nothing survives a crash.
     """
 
     nodes: int | None

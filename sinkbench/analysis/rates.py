@@ -28,13 +28,9 @@ class DrainRate:
 def drain_rate(
     times_seconds: npt.ArrayLike, stored: npt.ArrayLike, total: int, from_seconds: float | None = None
 ) -> DrainRate | None:
-    """The mean rate of a warm drain: records over time, until 90 % of its `total` records were stored.
-
-    It starts at `from_seconds` (samples' clock), when the rate was steady, else at 10 %, after connector start-up. It
-    ends at 90 %, since partitions run dry one by one. Both ends are interpolated linearly, so without `from_seconds`
-    the rate is 0.8 x total / (t90 - t10), with an error of at most one sampling interval at either end. (A
-    least-squares slope would weight a stall by its position.) None if an end was not seen, or fewer than 4 samples show
-    progress.
+    """The mean rate of a warm drain: records over time, from `from_seconds` (samples' clock; else from 10 %) until 90 %
+    of its `total` records were stored, since partitions run dry one by one. Both ends are interpolated linearly, with
+    an error of at most one sampling interval. None if an end was not seen, or fewer than 4 samples show progress.
     """
     if total < 1:
         raise ValueError(f"total must be at least 1, found {total}")

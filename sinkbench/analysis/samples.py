@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from sinkbench.analysis.rates import HIGH_SHARE, LOW_SHARE, most, progress
+from sinkbench.results import Memory
 from sinkbench.topology import service_of
 
 MACHINE, STOLEN = "machine_cpu_seconds_total", "machine_stolen_seconds_total"
@@ -29,7 +30,7 @@ class Sample:
     """One reading of all probes; None could not be read.
 
     Attributes:
-        seconds: on the sampler's clock, when `stored` was read; `in_topic` was read just after it.
+        seconds: on the sampler's clock, when `stored` was read; `in_topic` just after it.
         uncommitted: records that the connector's group has not committed; it commits every few seconds.
         cpu_seconds: of each service since it started, and of `CONTROLLER`; None has ended, missing was not read.
         troubles: what is wrong with services, by name.
@@ -192,3 +193,52 @@ def used_between(counts: Iterable[tuple[float, float | None]], start: float, end
     times, values = zip(*known, strict=True)
     first, last = np.interp([start, end], times, values)
     return float(last - first)
+
+
+RESIDENT, HEAP = "_memory_bytes", "_heap_bytes"
+"""Suffixes of signs after the service's name: resident memory of its processes, and used heap of its JVMs."""
+
+
+def memory_peaks(samples: Sequence[Sample], path: Collection[str]) -> dict[str, Memory]:
+    """The peak of each service in `path`, all workers as "connect"; what was never read is None or missing."""
+    seen = {name for sample in samples for name in sample.signs}
+    return {
+        service: Memory(
+            resident_bytes=_highest(samples, service + RESIDENT), heap_bytes=_highest(samples, service + HEAP)
+        )
+        for service in sorted(path)
+        if not seen.isdisjoint((service + RESIDENT, service + HEAP))
+    }
+
+
+def total_memory_peak(samples: Sequence[Sample], path: Collection[str]) -> float | None:
+    """The most bytes that the services in `path` used together at one moment; None if one could not be read."""
+    there = {service_of(name) for sample in samples for name in sample.cpu_seconds} & set(path)
+    wanted = [service + RESIDENT for service in sorted(there)]
+    sums = [
+        sum(sample.signs[name] for name in wanted) for sample in samples if all(name in sample.signs for name in wanted)
+    ]
+    return max(sums, default=None) if wanted else None
+
+
+def _highest(samples: Sequence[Sample], sign: str) -> float | None:
+    return max((each.signs[sign] for each in samples if sign in each.signs), default=None)
+
+
+READ = "tasks_read_total"
+"""The sign that counts the records that tasks have read."""
+# Every connector has polls and aggregates in flight.
+FAR_SHARE = 0.1
+FAR_RECORDS = 50_000
+
+
+def read_ahead(samples: Sequence[Sample]) -> int | None:
+    """The most records at one moment that were read and not stored; None if unknown. Reads are sampled every two
+    seconds."""
+    ahead = [each.signs[READ] - each.stored for each in samples if READ in each.signs and each.stored is not None]
+    return max(0, round(max(ahead))) if ahead else None
+
+
+def is_far_ahead(ahead: int | None, records: int) -> bool:
+    """Whether that is more than any connector has in flight: a tenth of the trial's `records`, and 50,000."""
+    return ahead is not None and ahead > max(FAR_SHARE * records, FAR_RECORDS)

@@ -70,8 +70,7 @@ def scaling_of(label: str, workers: int, rates: Mapping[int, Mapping[int, float]
     """How one pipeline scales, from valid rates by tasks, then by block; with bootstrap intervals from 5 blocks on.
 
     The fit is not `supported` with fewer than 4 numbers of tasks, or if a median is more than 10 % off and R^2 below
-    0.95, or one is more than 25 % off. A peak needs kappa's interval above 0, sigma's below 1, and must not exceed the
-    most tasks: for constant rates, where sigma is 1, kappa alone would claim a peak in 10 % of cases.
+    0.95, or one is more than 25 % off. A peak needs kappa's interval above 0, sigma's below 1, and no more tasks.
     """
     medians = {tasks: float(np.median(list(each.values()))) for tasks, each in sorted(rates.items()) if each}
     usable = {tasks: rate for tasks, rate in medians.items() if rate > 0}

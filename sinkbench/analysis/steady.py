@@ -7,9 +7,9 @@ rest:
 
     z(d) = sum_(i >= d) (x_i - mean_(i >= d) x)^2 / (n - d)^2
 
-MSER also cuts off stalls and chance. So what is cut off must differ from the rest: medians more than 10 % apart, and a
-Mann-Whitney test with p < 0.01; else fewer batches are cut off. The trial is steady if the rest does not differ, by the
-same measure, before and after its middle, nor where MSER would cut the whole series, which finds late steps.
+What is cut off must differ from the rest: medians more than 10 % apart, and a Mann-Whitney test with p < 0.01; else
+fewer batches are cut off. The trial is steady if the rest does not differ so before and after its middle, nor where
+MSER would cut the whole series, which finds late steps.
 """
 
 from __future__ import annotations

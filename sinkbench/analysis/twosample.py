@@ -2,17 +2,9 @@
 show.
 
 The ratio of medians has the percentile bootstrap interval of the difference of log medians, not widened as in
-`intervals`: with 5 to 20 trials per run it covers the true ratio in 94 to 98 % of simulated cases; widened in 97 to 100
-%, and it would find about half as many differences.
-
-The test is that of Mann and Whitney (1947): one stalled trial moves it by one rank. A permutation test of medians has
-no p below 0.048 for 5 trials against 5; Student's t compares means, which a stall moves. Corrected by Holm (1979, "A
-simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6), the chance of any false
-claim in a table is at most 5 %.
-
-Both together (`runs.compare`) claimed something in 0 to 5 % of 600 simulated tables without differences. At 2 % noise 5
-trials find a cell that is 10 % slower in 99 to 100 % of tables; at 3 % noise in 99 % (1 cell) and 89 % (4 cells). See
-tests/unit/analysis/test_twosample.py and tests/unit/runs/test_compare.py.
+`intervals`: it covers the true ratio in 94 to 98 % of simulated cases. The test is that of Mann and Whitney (1947),
+which one stalled trial moves by one rank, corrected by Holm (1979, Scandinavian Journal of Statistics 6): the chance of
+any false claim in a table is at most 5 % (tests/unit/runs/test_compare.py).
 """
 
 from __future__ import annotations

@@ -45,6 +45,7 @@ Live = Annotated[bool, typer.Option("--live", help="show the run in a browser on
 LivePort = Annotated[
     int | None, typer.Option(min=0, max=65535, help="its port, 0: any (default: SINKBENCH_LIVE_PORT); means --live")
 ]
+Junit = Annotated[Path | None, typer.Option(help="file for checks and thresholds as JUnit XML")]
 
 
 @app.command()
@@ -64,7 +65,7 @@ def race(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="print cells, trials, minutes and memory only")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="print the result only")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print the summary as JSON; progress to stderr")] = False,
-    junit: Annotated[Path | None, typer.Option(help="file for checks and thresholds as JUnit XML")] = None,
+    junit: Junit = None,
     live: Live = False,
     live_port: LivePort = None,
     stack_name: OnStack = None,
@@ -91,6 +92,9 @@ def race(
     if dry_run:
         _foresee(wanted, stack)
         return
+    if junit is not None:
+        # A file that cannot be written is found before the race, not after it.
+        put("", junit)
     folder, _ = run_plan(stack, wanted, results, out, live_port=_live_port(live, live_port))
     _show_results(folder, as_json=as_json, junit=junit)
 
@@ -102,6 +106,7 @@ def resume(
     stack_name: Annotated[
         str | None, typer.Option("--stack", help="local, compose, or a stack file (default: what the run was on)")
     ] = None,
+    junit: Junit = None,
     live: Live = False,
     live_port: LivePort = None,
 ) -> None:
@@ -119,7 +124,7 @@ def resume(
         if stack_name is None and was not in ("local", "compose"):
             raise StackError(f"{folder.path}: was measured on stack {was}; name its file: --stack FILE.yaml")
         resume_run(the_stack(stack_name or str(was)), unfinished, console, _live_port(live, live_port))
-    _show_results(folder)
+    _show_results(folder, junit=junit)
 
 
 def _live_port(live: bool, port: int | None) -> int | None:

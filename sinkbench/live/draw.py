@@ -116,7 +116,7 @@ def _charts(now: Snapshot, columns: int, blocks: str) -> list[Text]:
     clients, servers = _last(found["clients"]), _last(found["servers"])
     each = [(values[-1] or 0.0, name) for name, values in found["cpu"].items() if values[-1] is not None]
     shares = "".join(f"  {name} {value:.2f}" for value, name in sorted(each, reverse=True))
-    connections = f"{clients} clients, {servers or 0} server" if clients else ""
+    connections = f"{clients} clients{f', {servers} server' if servers else ''}" if clients else ""
     return [
         _chart("rate", found["rate"], _last(found["rate"], "/s"), columns, blocks),
         _chart("lag", found["lag"], _last(found["lag"], " records"), columns, blocks),

@@ -11,7 +11,7 @@ from typing import Literal, TypedDict, cast
 
 from sinkbench.analysis.samples import Sample, connection_peaks
 from sinkbench.live.events import Events, Rate, RunStep, trial_line
-from sinkbench.metrics.standing import at_least, rated
+from sinkbench.metrics.taken import at_least, rated
 from sinkbench.results import TrialRecord
 from sinkbench.secrets import redacted
 from sinkbench.topology import service_of

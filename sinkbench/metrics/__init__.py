@@ -14,7 +14,6 @@ from sinkbench.metrics import (
     cpu,
     disk,
     durability,
-    foreign,
     latency,
     limit,
     load,
@@ -28,7 +27,6 @@ from sinkbench.metrics import (
     rescale,
     tasks,
     verdict,
-    writes,
 )
 from sinkbench.metrics.metric import Metric, one_line
 
@@ -37,14 +35,11 @@ WHERE = f"What each figure means: {METHODS}"
 METRICS: Sequence[Metric] = (
     *rate.METRICS,
     *ratio.METRICS,
-    ofruns.ATTRIBUTION,
     ofruns.COURSE,
     *tasks.METRICS,
-    *writes.METRICS,
     *connections.METRICS,
     *pool.METRICS,
     *cpu.METRICS,
-    *foreign.METRICS,
     *memory.METRICS,
     *disk.METRICS,
     *cost.METRICS,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sinkbench.analysis.rates import median_known, total_known
-from sinkbench.metrics.format import megabytes, whole
-from sinkbench.metrics.metric import Column, Fields, Metric, count, find
+from sinkbench.metrics.format import megabytes
+from sinkbench.metrics.metric import Column, Fields, Metric, column, count, find
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
 from sinkbench.results import Bloat, CellSummary
@@ -44,23 +44,15 @@ def deadlock_notes(taken: Taken) -> list[str]:
     ]
 
 
-def _count(place: int, head: str, path: str) -> Column:
-    return Column(CHANGES, place, head, lambda cell, _: whole(find(cell, path)))
-
-
-def _megabytes(place: int, head: str, path: str) -> Column:
-    return Column(CHANGES, place, head, lambda cell, _: megabytes(find(cell, path)))
-
-
 METRICS = (
     Metric(
         "Changes of keys",
         "Whether the sink holds the last version of every key, and none that was deleted.",
         columns=[
             Column(CHANGES, 10, "tasks", tasks),
-            _count(20, "stale\nkeys", "audit.stale"),
-            _count(30, "missing\nkeys", "audit.missing"),
-            _count(40, "not\ndeleted\nkeys", "audit.not_deleted"),
+            column(CHANGES, 20, "stale\nkeys", "audit.stale"),
+            column(CHANGES, 30, "missing\nkeys", "audit.missing"),
+            column(CHANGES, 40, "not\ndeleted\nkeys", "audit.not_deleted"),
         ],
         place=200,
         exports=[count(name, f"audit.{name}") for name in _KEYS],
@@ -70,11 +62,11 @@ METRICS = (
         "What changes of keys have left in the sink, and which transactions failed.",
         of_cell=_of_cell,
         columns=[
-            _count(50, "dead-\nlocks", "bloat.deadlocks"),
-            _count(60, "roll-\nbacks", "bloat.rollbacks"),
-            _count(70, "dead\nrows", "bloat.dead_rows"),
-            _megabytes(80, "MB\nbefore", "bloat.bytes_before"),
-            _megabytes(90, "MB\nafter", "bloat.bytes_after"),
+            column(CHANGES, 50, "dead-\nlocks", "bloat.deadlocks"),
+            column(CHANGES, 60, "roll-\nbacks", "bloat.rollbacks"),
+            column(CHANGES, 70, "dead\nrows", "bloat.dead_rows"),
+            column(CHANGES, 80, "MB\nbefore", "bloat.bytes_before", megabytes),
+            column(CHANGES, 90, "MB\nafter", "bloat.bytes_after", megabytes),
         ],
         place=201,
         exports=[

@@ -1,11 +1,11 @@
-"""The most connections that were open at once."""
+"""Records per write, and the most connections that were open at once."""
 
 from __future__ import annotations
 
-from sinkbench.analysis.rates import most
+from sinkbench.analysis.rates import median_known, most
 from sinkbench.analysis.samples import connection_peaks
-from sinkbench.metrics.format import NOT_MEASURED
-from sinkbench.metrics.metric import Column, Fields, Metric, count
+from sinkbench.metrics.format import NOT_MEASURED, tenths
+from sinkbench.metrics.metric import ROOMY, Column, Fields, Metric, count, number, over
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.seen import Seen
 from sinkbench.metrics.taken import Taken
@@ -46,6 +46,24 @@ def _of_cell(taken: Taken) -> Fields:
 
 
 METRICS = (
+    Metric(
+        "Records per write",
+        "Stored records divided by the writes that the sink has counted.",
+        of_trial=lambda seen: {"records_per_write": seen.records_per_write},
+        of_cell=over(median_known, "records_per_write", of="valid"),
+        columns=[
+            Column(
+                CELLS,
+                60,
+                "records\n/write",
+                lambda cell, _: tenths(cell.records_per_write, 99.95),
+                shown=lambda view: view.width >= ROOMY,
+            )
+        ],
+        heads=["records/write"],
+        place=140,
+        exports=[number("records_per_write")],
+    ),
     Metric(
         "Peak connections",
         "The most connections that were seen open at once.",

@@ -6,7 +6,7 @@ from sinkbench.analysis.rates import usable_median
 from sinkbench.metrics.cpu import total_cpu_seconds
 from sinkbench.metrics.disk import disk_bytes
 from sinkbench.metrics.format import money
-from sinkbench.metrics.metric import Column, Export, Fields, Metric, find, number
+from sinkbench.metrics.metric import Column, Export, Fields, Metric, column, find, number
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
 from sinkbench.metrics.verdict import faults_of
@@ -65,10 +65,6 @@ def _of_cell(taken: Taken) -> Fields:
     return {"cost": cost(taken.median, cpu, memory, disk, taken.prices)}
 
 
-def _column(place: int, head: str, name: str) -> Column:
-    return Column(COSTS, place, head, lambda cell, _: money(find(cell, f"cost.{name}")))
-
-
 METRICS = (
     Metric(
         "Cost per million records",
@@ -76,10 +72,10 @@ METRICS = (
         of_cell=_of_cell,
         columns=[
             Column(COSTS, 10, "tasks", tasks),
-            _column(20, "per million\nrecords", "per_million"),
-            _column(30, "for\ncores", "cpu"),
-            _column(40, "for\nmemory", "memory"),
-            _column(50, "for\ndisk", "disk"),
+            column(COSTS, 20, "per million\nrecords", "cost.per_million", money),
+            column(COSTS, 30, "for\ncores", "cost.cpu", money),
+            column(COSTS, 40, "for\nmemory", "cost.memory", money),
+            column(COSTS, 50, "for\ndisk", "cost.disk", money),
         ],
         place=110,
         exports=[

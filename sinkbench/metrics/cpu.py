@@ -1,18 +1,43 @@
-"""The CPU time of each service per million records, and the share that JVMs use for JIT and GC."""
+"""The CPU time of each service per million records, the share that JVMs use for JIT and GC, and that of others."""
 
 from __future__ import annotations
 
-from sinkbench.analysis.rates import median_known
-from sinkbench.analysis.samples import CONTROLLER, cpu_seconds_per_million, middle
+from sinkbench.analysis.rates import median_known, most
+from sinkbench.analysis.samples import (
+    CONTROLLER,
+    MUCH_FOREIGN,
+    cpu_seconds_per_million,
+    foreign_cores,
+    middle,
+    monitoring_overhead_cores,
+)
 from sinkbench.analysis.warm import compiling_share, jvm_cpu_per_million
 from sinkbench.metrics.format import NOT_MEASURED, percent, tenths
+from sinkbench.metrics.memory import by_service
 from sinkbench.metrics.metric import ROOMY, ByService, Column, Fields, Metric, View, bounds, number, over
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.seen import Seen, rounded
-from sinkbench.metrics.services import by_service
 from sinkbench.metrics.taken import Taken
-from sinkbench.results import CellSummary, JvmCpu, TrialRecord
+from sinkbench.results import CellSummary, JvmCpu, RunSummary, TrialRecord
+
+_NAMES = ("foreign_cores", "stolen_cores", "monitoring_overhead_cores")
+
+
+def much_foreign(cell: CellSummary, summary: RunSummary) -> float | None:
+    """Cores used by others during a cell, if above `MUCH_FOREIGN` of the machine; else None."""
+    cores = summary.environment.get("cpu_count")
+    if cell.foreign_cores is None or not isinstance(cores, int | float) or not cores:
+        return None
+    return cell.foreign_cores if cell.foreign_cores > MUCH_FOREIGN * cores else None
+
+
+def _of_trial(seen: Seen) -> Fields:
+    if not seen.drained:
+        return {}
+    foreign, stolen = foreign_cores(seen.samples, seen.records) or (None, None)
+    overhead = monitoring_overhead_cores(seen.samples, seen.records)
+    return dict(zip(_NAMES, (rounded(foreign), rounded(stolen), rounded(overhead, 4)), strict=True))
 
 
 def total_cpu_seconds(trial: TrialRecord) -> float | None:
@@ -97,5 +122,12 @@ METRICS = (
         ],
         place=60,
         exports=[number("compiling_share")],
+    ),
+    Metric(
+        "Foreign load",
+        of_trial=_of_trial,
+        of_cell=over(most, *_NAMES, of="valid"),
+        place=120,
+        exports=[*map(number, _NAMES)],
     ),
 )

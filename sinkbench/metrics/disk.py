@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from sinkbench.analysis.rates import median_known
-from sinkbench.metrics.format import whole
 from sinkbench.metrics.memory import RESOURCES
-from sinkbench.metrics.metric import Column, Fields, Metric, find, number, over
+from sinkbench.metrics.metric import Fields, Metric, column, number, over
 from sinkbench.metrics.seen import Seen
 from sinkbench.metrics.taken import Taken
 
@@ -31,9 +30,7 @@ METRICS = (
             "disk_bytes_per_record": seen.disk_bytes_per_record if seen.records >= FEWEST_RECORDS else None
         },
         of_cell=lambda taken: {"disk_bytes_per_record": taken.spread(disk_bytes(taken))},
-        columns=[
-            Column(RESOURCES, 50, "bytes\non disk", lambda cell, _: whole(find(cell, "disk_bytes_per_record.median")))
-        ],
+        columns=[column(RESOURCES, 50, "bytes\non disk", "disk_bytes_per_record.median")],
         heads=["A bytes/record", "B bytes/record"],
         place=90,
         exports=[number("disk_bytes_per_record", "disk_bytes_per_record.median")],
@@ -43,15 +40,7 @@ METRICS = (
         "What the tasks' consumers received from Kafka, per record.",
         of_trial=_fetched,
         of_cell=over(median_known, "fetched_bytes_per_record"),
-        columns=[
-            Column(
-                RESOURCES,
-                60,
-                "bytes\nfrom\nKafka",
-                lambda cell, _: whole(cell.fetched_bytes_per_record),
-                shown=lambda view: view.any(lambda cell: cell.fetched_bytes_per_record is not None),
-            )
-        ],
+        columns=[column(RESOURCES, 60, "bytes\nfrom\nKafka", "fetched_bytes_per_record", always=False)],
         place=100,
         exports=[number("fetched_bytes_per_record")],
     ),

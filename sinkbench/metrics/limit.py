@@ -1,61 +1,19 @@
-"""The limits of a run, a cell's share of its sink's limit, and the time of each stage."""
+"""The limits of a run, and a cell's share of its sink's limit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from sinkbench.analysis.intervals import ratio_by_block, spread_of
-from sinkbench.analysis.limits import CONNECT, KAFKA, best, fastest, rates_by_block
-from sinkbench.analysis.rates import usable_median
-from sinkbench.metrics.bound import bound_of
+from sinkbench.analysis.limits import fastest, rates_by_block
 from sinkbench.metrics.format import NOT_MEASURED, percent, share_span
-from sinkbench.metrics.metric import ROOMY, Column, Export, Fields, Metric, bounds, find, number
+from sinkbench.metrics.metric import ROOMY, Column, Fields, Metric, bounds, find, number
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken
-from sinkbench.results import CellSummary, Limit, RunSummary, Spread
+from sinkbench.results import CellSummary, RunSummary, Spread
 
 SINK, CONNECTOR = "sink", "connector"
 _US = 1e6
-
-
-@dataclass(frozen=True)
-class Stages:
-    """The time of one record in each stage, in microseconds; `connector` is the remainder, None if nothing remains."""
-
-    whole: float
-    before: Mapping[str, float]
-    sink: float
-    connector: float | None
-
-    @property
-    def most(self) -> str:
-        """The name of the longest stage: one of `before`, `SINK` or `CONNECTOR`."""
-        taken = {**self.before, SINK: self.sink, CONNECTOR: self.connector or 0.0}
-        return max(taken, key=lambda name: taken[name])
-
-
-def stages_of(cell: CellSummary, limits: Sequence[Limit]) -> Stages | None:
-    """The stages of a cell; None without a rate or a sink's limit, under a constant load, if its tasks change, or if
-    its target or sink settings differ from those of the measured limit."""
-    rate = usable_median(cell)
-    sink = best(limits, cell.sink)
-    other = cell.target is not None or cell.settings.get(cell.sink)
-    if not rate or sink is None or cell.mode == "sustain" or cell.rescale is not None or other:
-        return None
-    before = stages_before(limits)
-    rest = _US / rate - _US / sink - sum(before.values())
-    return Stages(_US / rate, before, _US / sink, rest if rest > 0 else None)
-
-
-def stages_before(limits: Sequence[Limit]) -> dict[str, float]:
-    """Microseconds per record in Kafka and Connect, from their limits; one stage if Kafka alone is not faster."""
-    kafka, connect = best(limits, KAFKA), best(limits, CONNECT)
-    if connect is None:
-        return {} if kafka is None else {KAFKA: _US / kafka}
-    if kafka is None or kafka <= connect:
-        return {f"{KAFKA} and {CONNECT}": _US / connect}
-    return {KAFKA: _US / kafka, CONNECT: _US / connect - _US / kafka}
 
 
 def efficiency_and_spread(cell: CellSummary) -> list[str]:
@@ -123,17 +81,5 @@ METRICS = (
         ],
         place=260,
         exports=[number("efficiency"), *bounds("efficiency", lambda cell, _: cell.efficiency_by_block)],
-    ),
-    Metric(
-        "CPU bound",
-        "The share of its sink's limit that a pipeline cannot exceed with the CPU time that it takes.",
-        heads=["CPU bounds it to", "left to gain"],
-        place=280,
-        exports=[Export("cpu_bound", "DOUBLE", lambda cell, run: find(bound_of(cell, run), "share"))],
-    ),
-    Metric(
-        "Time of one record",
-        "How much of the time of one record each stage of its path takes, in microseconds.",
-        heads=["all us", "kafka us", "connect us", "kafka, connect", "sink us", "connector us", "most is of the"],
     ),
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from statistics import mean
 
 from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR
 from sinkbench.analysis.rates import usable_rate
 from sinkbench.metrics.connections import LOADS
 from sinkbench.metrics.format import whole
-from sinkbench.metrics.metric import Column, Fields, Metric, View, find, number, words
+from sinkbench.metrics.metric import Column, Fields, Metric, View, column, number, words
 from sinkbench.metrics.rate import at_least_in_words
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks_per_worker
@@ -43,10 +43,6 @@ def _stored(cell: CellSummary, _: View) -> str:
     return whole(None if rate is None else mean(rate.values))
 
 
-def _column(place: int, head: str, path: str, shown: Callable[[float | None], str] = whole) -> Column:
-    return Column(LOADS, place, head, lambda cell, _: shown(find(cell, path)))
-
-
 METRICS = (
     Metric(
         "Offered rate",
@@ -74,7 +70,10 @@ METRICS = (
         "Lag",
         "Records in the topic that are not in the sink yet.",
         of_cell=lambda taken: {"lag": worst(trial.lag for trial in taken.valid)},
-        columns=[_column(40, "lag\ngrows/s", "lag.growth_per_second"), _column(41, "most\nlag", "lag.largest")],
+        columns=[
+            column(LOADS, 40, "lag\ngrows/s", "lag.growth_per_second"),
+            column(LOADS, 41, "most\nlag", "lag.largest"),
+        ],
         place=220,
         exports=[words("lag_verdict", "lag.verdict"), number("lag_growth_per_second", "lag.growth_per_second")],
     ),

@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
-from sinkbench.analysis.memory import memory_peaks, total_memory_peak
-from sinkbench.metrics.format import megabytes
-from sinkbench.metrics.metric import ROOMY, ByService, Column, Fields, Metric, bounds, find, number
-from sinkbench.metrics.services import by_service, megabytes_by_service
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import TypeVar
+
+from sinkbench.analysis.rates import median_known
+from sinkbench.analysis.samples import memory_peaks, total_memory_peak
+from sinkbench.metrics.format import NOT_MEASURED, megabytes
+from sinkbench.metrics.metric import ROOMY, ByService, Column, Fields, Metric, bounds, column, number
+from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
-from sinkbench.results import CellSummary, Memory
+from sinkbench.results import CellSummary, JvmCpu, Memory
+
+_LEAST_BYTES = 5e5
+_Figures = TypeVar("_Figures", JvmCpu, Memory)
+
+
+def by_service(figures: type[_Figures], trials: Sequence[Mapping[str, _Figures]]) -> dict[str, _Figures]:
+    seen = {name: [each[name] for each in trials if name in each] for name in dict.fromkeys(chain(*trials))}
+    return {
+        name: figures(**{field: median_known(getattr(each, field) for each in found) for field in figures.model_fields})
+        for name, found in seen.items()
+    }
+
+
+def megabytes_by_service(figures: Iterable[tuple[str, float | None]]) -> str:
+    """As `connect:2,897 es:1,200`, largest first, without zeros."""
+    known = sorted((-value, name) for name, value in figures if value is not None and value >= _LEAST_BYTES)
+    return " ".join(f"{SHORT_NAMES.get(name, name)}:{megabytes(-less)}" for less, name in known) or NOT_MEASURED
+
 
 RESOURCES = "resources"
 
@@ -39,7 +62,7 @@ METRICS = (
         of_cell=_of_cell,
         columns=[
             Column(RESOURCES, 10, "tasks", tasks),
-            Column(RESOURCES, 20, "peak\nMB", lambda cell, _: megabytes(find(cell, "total_peak_memory_bytes.median"))),
+            column(RESOURCES, 20, "peak\nMB", "total_peak_memory_bytes.median", megabytes),
             Column(
                 RESOURCES,
                 30,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Literal
 
+from sinkbench.metrics.format import whole
 from sinkbench.metrics.names import cell_name, marked_name
 from sinkbench.metrics.seen import Seen
 from sinkbench.metrics.taken import Taken
@@ -51,6 +52,19 @@ class Column:
     text: Callable[[CellSummary, View], str]
     kind: Literal["number", "words", "list"] = "number"
     shown: Callable[[View], object] = lambda _: True
+
+
+def column(
+    table: str, place: int, head: str, path: str, shown: Callable[[float | None], str] = whole, *, always: bool = True
+) -> Column:
+    """A column of the number at a path in a cell's summary; if not `always`, only where a cell has one."""
+    return Column(
+        table,
+        place,
+        head,
+        lambda cell, _: shown(find(cell, path)),
+        shown=lambda view: always or view.any(lambda cell: find(cell, path) is not None),
+    )
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from sinkbench.metrics.metric import Metric
 
-ATTRIBUTION = Metric(
-    "Sink or connector",
-    "How much of the difference between two pipelines is due to the sink, and how much to the connector.",
-)
 COURSE = Metric("Course of a trial", "Records stored per second, and the lag, over the seconds of one trial.")
 SCALING = Metric(
     "Scaling law",

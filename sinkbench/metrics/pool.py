@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sinkbench.analysis.pooler import waits_in
 from sinkbench.analysis.rates import median_known, most
-from sinkbench.metrics.format import NOT_MEASURED, milliseconds, whole
-from sinkbench.metrics.metric import Column, Fields, Metric, count, find, number, words
+from sinkbench.metrics.format import NOT_MEASURED, milliseconds
+from sinkbench.metrics.metric import Column, Fields, Metric, column, count, find, number, words
 from sinkbench.metrics.seen import Seen
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
@@ -35,10 +33,6 @@ def _of_cell(taken: Taken) -> Fields:
     return {"pool": found[-1].model_copy(update=waits)}
 
 
-def _column(place: int, head: str, path: str, shown: Callable[[float | None], str] = whole) -> Column:
-    return Column(POOLS, place, head, lambda cell, _: shown(find(cell, path)))
-
-
 METRICS = (
     Metric(
         "Waits in the pool",
@@ -48,13 +42,13 @@ METRICS = (
         columns=[
             Column(POOLS, 10, "tasks", tasks),
             Column(POOLS, 20, "mode", lambda cell, _: find(cell, "pool.mode") or NOT_MEASURED),
-            _column(30, "pool\nsize", "pool.size"),
-            _column(40, "pre-\npared", "pool.prepared_statements"),
-            _column(50, "server\nconns", "connections.server_peak"),
-            _column(60, "most\nwaiting", "pool.most_waiting"),
-            _column(70, "longest\nms", "pool.longest_wait_ms", milliseconds),
-            _column(80, "ms/\nquery", "pool.wait_ms_per_query", milliseconds),
-            _column(90, "ms/\ntransaction", "pool.wait_ms_per_transaction", milliseconds),
+            column(POOLS, 30, "pool\nsize", "pool.size"),
+            column(POOLS, 40, "pre-\npared", "pool.prepared_statements"),
+            column(POOLS, 50, "server\nconns", "connections.server_peak"),
+            column(POOLS, 60, "most\nwaiting", "pool.most_waiting"),
+            column(POOLS, 70, "longest\nms", "pool.longest_wait_ms", milliseconds),
+            column(POOLS, 80, "ms/\nquery", "pool.wait_ms_per_query", milliseconds),
+            column(POOLS, 90, "ms/\ntransaction", "pool.wait_ms_per_transaction", milliseconds),
         ],
         place=160,
         exports=[

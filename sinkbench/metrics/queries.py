@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from sinkbench.analysis.latency import merged
 from sinkbench.analysis.rates import median_known
 from sinkbench.metrics.format import NOT_MEASURED, milliseconds, whole
-from sinkbench.metrics.metric import Column, Fields, Metric, find
+from sinkbench.metrics.metric import Fields, Metric, column
 from sinkbench.metrics.taken import Taken
 from sinkbench.results import Asked, CellSummary, Reads
 
@@ -82,10 +82,6 @@ def _reads(taken: Taken) -> Fields:
     return {"reads": found}
 
 
-def _column(place: int, head: str, path: str, shown: Callable[[float | None], str]) -> Column:
-    return Column(READS, place, head, lambda cell, _: shown(find(cell, path)))
-
-
 METRICS = (
     Metric(
         "Equal jobs",
@@ -99,15 +95,17 @@ READ_METRICS = (
         "How long queries take during a load, and without one.",
         of_cell=_reads,
         columns=[
-            _column(10, "offered\nrecords/s", "offered_records_per_second", whole),
-            _column(20, "queries/s", "reads_per_second", lambda rate: "none" if rate is None else f"{rate:g}"),
-            _column(30, "query\np50 ms\nidle", "reads.idle_ms.p50", milliseconds),
-            _column(40, "p50 ms\nloaded", "reads.loaded_ms.p50", milliseconds),
-            _column(50, "p99 ms\nidle", "reads.idle_ms.p99", milliseconds),
-            _column(60, "p99 ms\nloaded", "reads.loaded_ms.p99", milliseconds),
-            _column(70, "failed", "reads.failed", lambda failed: NOT_MEASURED if failed is None else f"{failed:,}"),
-            _column(80, "record\np99 ms", "latency_ms.p99", milliseconds),
-            _column(90, "CPU s per\nmillion\nrecords", "total_cpu_seconds_per_million.median", whole),
+            column(READS, 10, "offered\nrecords/s", "offered_records_per_second", whole),
+            column(READS, 20, "queries/s", "reads_per_second", lambda rate: "none" if rate is None else f"{rate:g}"),
+            column(READS, 30, "query\np50 ms\nidle", "reads.idle_ms.p50", milliseconds),
+            column(READS, 40, "p50 ms\nloaded", "reads.loaded_ms.p50", milliseconds),
+            column(READS, 50, "p99 ms\nidle", "reads.idle_ms.p99", milliseconds),
+            column(READS, 60, "p99 ms\nloaded", "reads.loaded_ms.p99", milliseconds),
+            column(
+                READS, 70, "failed", "reads.failed", lambda failed: NOT_MEASURED if failed is None else f"{failed:,}"
+            ),
+            column(READS, 80, "record\np99 ms", "latency_ms.p99", milliseconds),
+            column(READS, 90, "CPU s per\nmillion\nrecords", "total_cpu_seconds_per_million.median", whole),
         ],
     ),
 )

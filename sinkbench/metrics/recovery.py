@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from sinkbench.analysis.rates import median_known, most
 from sinkbench.metrics.audit import count_columns
 from sinkbench.metrics.format import NOT_MEASURED, tenths, whole
-from sinkbench.metrics.metric import Column, Export, Metric, View, count, find, flag, number, words
+from sinkbench.metrics.metric import Column, Export, Metric, View, column, count, find, flag, number, words
 from sinkbench.results import CellSummary, Recovery
 
 RECOVERIES, STATUS = "recoveries", "status"
@@ -44,14 +44,6 @@ def _until(seconds: Sequence[float | None]) -> float | None:
     return None if None in seconds else median_known(seconds)
 
 
-def _of_recoveries(place: int, head: str, path: str, shown: Callable[[float | None], str] = tenths) -> Column:
-    return Column(RECOVERIES, place, head, lambda cell, _: shown(find(cell, f"recovery.{path}")))
-
-
-def _of_status(place: int, head: str, path: str, shown: Callable[[float | None], str] = tenths) -> Column:
-    return Column(STATUS, place, head, lambda cell, _: shown(find(cell, f"recovery.{path}")))
-
-
 def _together(cell: CellSummary, names: Sequence[str]) -> str:
     return "/".join(whole(find(cell, f"recovery.{name}")) for name in names)
 
@@ -68,7 +60,7 @@ METRICS = (
         columns=[
             *(Column(table, 10, "fault", lambda cell, _: cell.fault or "", "words") for table in (RECOVERIES, STATUS)),
             *count_columns(RECOVERIES, place=20),
-            _of_recoveries(30, "dead\nletters", "dead_letters", whole),
+            column(RECOVERIES, 30, "dead\nletters", "recovery.dead_letters"),
             Column(STATUS, 20, "broken", lambda cell, _: find(cell, "recovery.target") or "", "words"),
             Column(
                 STATUS,
@@ -96,10 +88,10 @@ METRICS = (
         "Recovery",
         "How long after the moment of a fault records came, at which rate, and with which lag.",
         columns=[
-            _of_recoveries(40, "first\nrecord s", "first_record_seconds"),
-            _of_recoveries(50, "still s", "standstill_seconds"),
-            _of_recoveries(60, "rate as\nbefore s", "rate_seconds"),
-            _of_recoveries(70, "lag as\nbefore s", "lag_seconds"),
+            column(RECOVERIES, 40, "first\nrecord s", "recovery.first_record_seconds", tenths),
+            column(RECOVERIES, 50, "still s", "recovery.standstill_seconds", tenths),
+            column(RECOVERIES, 60, "rate as\nbefore s", "recovery.rate_seconds", tenths),
+            column(RECOVERIES, 70, "lag as\nbefore s", "recovery.lag_seconds", tenths),
             Column(RECOVERIES, 100, "records/s before/\nduring/after", lambda cell, _: _together(cell, _RATES)),
         ],
     ),
@@ -107,17 +99,17 @@ METRICS = (
         "Late records",
         "Records that were stored more than 5 s after they were due, and how late the last of them was.",
         columns=[
-            _of_recoveries(80, "late\nrecords", "late_records", whole),
-            _of_recoveries(90, "latest s", "latest_seconds"),
+            column(RECOVERIES, 80, "late\nrecords", "recovery.late_records"),
+            column(RECOVERIES, 90, "latest s", "recovery.latest_seconds", tenths),
         ],
     ),
     Metric(
         "Truth of the status",
         "Whether Connect said that a pipeline stood still, and when.",
         columns=[
-            _of_status(30, "FAILED\ntasks", "failed_tasks", whole),
-            _of_status(40, "said\nafter s", "told_seconds"),
-            _of_status(50, "stuck s", "stuck_seconds"),
+            column(STATUS, 30, "FAILED\ntasks", "recovery.failed_tasks"),
+            column(STATUS, 40, "said\nafter s", "recovery.told_seconds", tenths),
+            column(STATUS, 50, "stuck s", "recovery.stuck_seconds", tenths),
         ],
     ),
     Metric(

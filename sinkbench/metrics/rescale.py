@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sinkbench.analysis.intervals import ratio_by_block
 from sinkbench.analysis.rates import median_known, usable_median
 from sinkbench.metrics.audit import count_columns
 from sinkbench.metrics.format import NOT_MEASURED, formatted, tenths, whole
-from sinkbench.metrics.metric import Column, Fields, Metric, View, find
+from sinkbench.metrics.metric import Column, Fields, Metric, View, column, find
 from sinkbench.metrics.taken import Taken
 from sinkbench.results import CellSummary, Rescale
 
@@ -27,10 +25,6 @@ def _of_cell(taken: Taken) -> Fields:
     return {"rescale": Rescale(tasks_before=taken.cell.tasks_before, to_cold=ratio, **medians)}
 
 
-def _column(place: int, head: str, path: str, shown: Callable[[float | None], str]) -> Column:
-    return Column(RESCALES, place, head, lambda cell, _: shown(find(cell, f"rescale.{path}")))
-
-
 def _interval(cell: CellSummary, _: View) -> str:
     interval = find(cell, "rescale.to_cold.interval")
     return NOT_MEASURED if interval is None else f"{interval.low:.2f}-{interval.high:.2f}"
@@ -43,19 +37,19 @@ METRICS = (
         of_cell=_of_cell,
         columns=[
             Column(RESCALES, 10, "tasks", lambda cell, _: f"{find(cell, 'rescale.tasks_before')} to {cell.tasks}"),
-            _column(20, "rebalance\ns", "rebalance_seconds", tenths),
+            column(RESCALES, 20, "rebalance\ns", "rescale.rebalance_seconds", tenths),
         ],
     ),
     Metric(
         "Standstill",
         "The longest time after that request in which nothing was stored.",
-        columns=[_column(30, "stand-\nstill s", "standstill_seconds", tenths)],
+        columns=[column(RESCALES, 30, "stand-\nstill s", "rescale.standstill_seconds", tenths)],
     ),
     Metric(
         "Rate before and after",
         "Records stored per second before the request for other tasks, and after the rebalance.",
         columns=[
-            _column(40, "before\nrecords/s", "before_records_per_second", whole),
+            column(RESCALES, 40, "before\nrecords/s", "rescale.before_records_per_second", whole),
             Column(RESCALES, 50, "after\nrecords/s", lambda cell, _: whole(usable_median(cell))),
         ],
     ),
@@ -63,7 +57,7 @@ METRICS = (
         "Ratio to a cold start",
         "The rate after the rebalance, divided by that of a connector started with as many tasks.",
         columns=[
-            _column(60, "after/\ncold", "to_cold.estimate", lambda ratio: formatted(ratio, ".2f")),
+            column(RESCALES, 60, "after/\ncold", "rescale.to_cold.estimate", lambda ratio: formatted(ratio, ".2f")),
             Column(RESCALES, 70, "95 %\ninterval", _interval),
             *count_columns(RESCALES, "twice", 80),
         ],

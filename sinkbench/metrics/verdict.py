@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sinkbench.analysis.lag import BOUNDED, GROWING, lag_in_words
-from sinkbench.analysis.readahead import is_far_ahead
+from sinkbench.analysis.samples import is_far_ahead
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.audit import audit_notes
 from sinkbench.metrics.changes import deadlock_notes
@@ -17,8 +17,7 @@ from sinkbench.metrics.names import in_short
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.recovery import recovery_over
 from sinkbench.metrics.rescale import RESCALES
-from sinkbench.metrics.standing import is_shared, rated
-from sinkbench.metrics.taken import Taken, reasons_of, sum_of, was_interrupted
+from sinkbench.metrics.taken import Taken, is_shared, rated, reasons_of, sum_of, was_interrupted
 from sinkbench.results import Reason, TrialRecord
 
 

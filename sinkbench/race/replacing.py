@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.errors import ReasonCode
-from sinkbench.metrics.standing import FEWEST_THAT_RISE, at_least, rated
+from sinkbench.metrics.taken import FEWEST_THAT_RISE, at_least, rated
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.schedule import cells_left

@@ -1,4 +1,4 @@
-"""The charts of a report's sections: CPU time and memory by service, and rates by the number of tasks."""
+"""The charts of a report's sections: CPU time by service, and rates by the number of tasks."""
 
 from __future__ import annotations
 
@@ -24,42 +24,24 @@ _FAR = 20
 
 def cpu(summary: RunSummary) -> Figure | None:
     """CPU seconds per million records of each cell, stacked by service; None if not measured."""
-    rows = []
+    rows, ends = [], {}
     for cell in summary.cells:
         used = {name: seconds for name, seconds in cpu_by_service(cell).items() if name != CONTROLLER}
-        total = seconds_each(find(cell, "total_cpu_seconds_per_million.median"))
-        rows.append((marked_name(cell, summary), used, total))
-    caption = "Seconds of one core for a million records, by service."
-    return _stacked("cpu", rows, "CPU s per million records", caption, "CPU seconds per million records")
-
-
-def memory(summary: RunSummary) -> Figure | None:
-    """The peak memory of each service, stacked; None if not measured."""
-    rows = []
-    for cell in summary.cells:
-        held = ((name, each.resident_bytes) for name, each in cell.peak_memory.items())
-        parts = {name: count / 1e6 for name, count in held if count is not None}
-        rows.append((marked_name(cell, summary), parts, f"{sum(parts.values()):,.0f}"))
-    caption = "The most memory that each service of a cell's path held. Peaks are at different moments."
-    return _stacked("memory", rows, "MB", caption, "Peak memory")
-
-
-def _stacked(
-    key: str, rows: Sequence[tuple[str, Mapping[str, float], str]], unit: str, caption: str, meaning: str
-) -> Figure | None:
-    shown = [(name, parts) for name, parts, _ in rows if any(parts.values())]
-    ends = {name: end for name, _, end in rows}
-    if not shown:
+        ends[marked_name(cell, summary)] = seconds_each(find(cell, "total_cpu_seconds_per_million.median"))
+        rows += [(marked_name(cell, summary), used)] if any(used.values()) else []
+    if not rows:
         return None
-    services = dict.fromkeys(name for _, parts in shown for name in parts)
-    order = sorted(services, key=lambda name: -sum(parts.get(name, 0.0) for _, parts in shown))
+    services = dict.fromkeys(name for _, parts in rows for name in parts)
+    order = sorted(services, key=lambda name: -sum(parts.get(name, 0.0) for _, parts in rows))
     charts = []
-    for place, each in enumerate(by_scale(shown)):
+    for place, each in enumerate(by_scale(rows)):
         texts = [ends[name] for name, _ in each]
         told = ", ".join(f"{name} {end}" for (name, _), end in zip(each, texts, strict=True))
-        charts.append(Chart(f"{caption} {told}", bars(f"{key}-{place}", each, unit, order, texts)))
+        svg = bars(f"cpu-{place}", each, "CPU s per million records", order, texts)
+        charts.append(Chart(f"CPU seconds per million records: {told}", svg))
     several = " Cells that took many times as much have a chart, and a scale, of their own." if len(charts) > 1 else ""
-    return Figure(f"{caption}{several}", charts, meaning)
+    caption = f"Seconds of one core for a million records, by service.{several}"
+    return Figure(caption, charts, "CPU seconds per million records")
 
 
 def by_scale(rows: Sequence[tuple[str, Mapping[str, float]]]) -> list[list[tuple[str, Mapping[str, float]]]]:

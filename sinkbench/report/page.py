@@ -53,7 +53,6 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
     pictures: dict[str, list[Figure | None]] = {
         "cells": [charts.against_tasks(summary)],
         "cpu": [charts.cpu(summary)],
-        "memory": [charts.memory(summary)],
     }
     found = [
         PageSection(

@@ -38,16 +38,9 @@ Verdict = Literal[
 
 @dataclass(frozen=True)
 class Compared:
-    """A cell of both runs, or of one.
-
-    Attributes:
-        verdict: on run B: "slower" than A, "more CPU" for the same records.
-        why: why it is not comparable, has too few trials, or only its interval shows a difference; for "cannot tell",
-            what else can explain the difference.
-        a, b: medians of valid trials, in the unit of the figure.
-        smallest_percent: the smallest difference that the trials could have shown; only if none was found.
-        broken: whether it passed in A, and not in B.
-    """
+    """A cell of both runs, or of one: the verdict on run B and, in `why`, what stands behind or against it; `a` and `b`
+    are medians of valid trials. `smallest_percent` is the smallest difference that the trials could have shown, if none
+    was found; `broken` says whether the cell passed in A, and not in B."""
 
     name: str
     verdict: Verdict

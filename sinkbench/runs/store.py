@@ -1,18 +1,7 @@
-"""The folder of a run: its plan, a line for each trial, samples, and the summary.
+"""The folder of a run: its plan, a line for each trial, samples, and the summary, as docs/format.md has it.
 
-    results/
-    ├── latest -> <run>
-    └── <run>/
-        ├── plan.yaml         the plan as it ran, with every default and the seed
-        ├── connectors/       the connector files as they were
-        ├── targets/          <sink>/: the target files that the plan names, if any
-        ├── queries/          the queries that the plan asks, if any
-        ├── trials.jsonl      a TrialRecord per line
-        ├── samples/          <trial>.csv: a sample per row
-        └── summary.json      a RunSummary
-
-See docs/format.md. Read and write errors are UserErrors. A service's answer may quote a secret, so every text is
-redacted before it is written.
+Read and write errors are UserErrors. A service's answer may quote a secret, so every text is redacted before it is
+written.
 """
 
 from __future__ import annotations

@@ -23,16 +23,6 @@ class Access:
 
 
 def curl(access: Access) -> str:
-    """Returns the start of a curl command for such a service, quoted for a shell, for the user to complete.
-
-    It is printed, so it contains no secret: curl prompts for the password, and reads the line "Authorization: ApiKey
-    KEY" from the user's file API_KEY_FILE.
-    """
-    parts = ["curl"]
-    if access.ca is not None:
-        parts += ["--cacert", str(access.ca)]
-    if access.user is not None:
-        parts += ["-u", access.user]
-    if access.api_key is not None:
-        parts += ["-H", "@API_KEY_FILE"]
-    return " ".join(each if each == "@API_KEY_FILE" else shlex.quote(each) for each in parts)
+    """Returns the start of a curl command for a worker, quoted for a shell; curl prompts for the password."""
+    ca = [] if access.ca is None else ["--cacert", str(access.ca)]
+    return shlex.join(["curl", *ca, *([] if access.user is None else ["-u", access.user])])

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import httpx
 
-from sinkbench.analysis.javatrace import causes_in
+from sinkbench.analysis.deadletters import causes_in
 from sinkbench.errors import ConnectError, StackError
 from sinkbench.secrets import redacted
 from sinkbench.services.access import Access

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.analysis.rates import usable_rate
 from sinkbench.errors import ReasonCode
+from sinkbench.metrics.cpu import much_foreign
 from sinkbench.metrics.durability import alike, durability_in_words
-from sinkbench.metrics.foreign import much_foreign
 from sinkbench.metrics.format import percent, share_span, times, whole
 from sinkbench.metrics.metric import find
 from sinkbench.metrics.names import UNREADY, cell_name, marked_name, product_name
@@ -28,10 +28,8 @@ from sinkbench.summary.answers import (
     published_of,
     unmatched,
 )
-from sinkbench.summary.attribution import Attribution, attributions_of, unattributed
 
 DEFAULT_PLAN = "quick"
-_MANNER = {False: "Sink or connector, one by one", True: "Sink or connector, in batches"}
 _WHY_PUBLISHED = (
     "this is batching and indexes, not the database, and compares what the article compared (Paul Brebner,"
     ' 13 October 2021, "Kafka Connect and Elasticsearch vs. PostgreSQL Pipelines: Initial Performance Results",'
@@ -55,8 +53,6 @@ def answer_lines(summary: RunSummary) -> list[str]:
     return [
         *found,
         *(line for each in changes_of(summary) if (line := _change(each, summary))),
-        *(f"{_shares(each, summary)}{_unfair(each.cells, summary)}" for each in attributions_of(summary)),
-        *(f"{_MANNER[how]}: not known without {_names(cells, summary)}." for how, cells in unattributed(summary)),
     ]
 
 
@@ -177,29 +173,6 @@ def _change(found: Change, summary: RunSummary) -> str:
     direct, pooled = (each.server_peak if each.server_peak else each.clients_peak for each in found.connections)
     counts = f"; {pooled} server connections, not {direct}" if direct and pooled else ""
     return f"{name}: {share} of the direct rate{counts}{end}"
-
-
-def _shares(found: Attribution, summary: RunSummary) -> str:
-    """The two steps, and the sink's share."""
-    steps = []
-    for step, is_sink in ((found.first, found.sink_first), (found.second, not found.sink_first)):
-        sure = "" if step.ratio.interval is None else f", {_ci(step.ratio.interval)}"
-        names = cell_name(step.second, summary), cell_name(step.first, summary)
-        same = "connector" if is_sink else "sink"
-        steps.append(
-            f"{names[0]} stored {times(step.ratio.estimate)} times what {names[1]} did (the same {same}{sure})"
-        )
-    begun = f"{_MANNER[found.batched]}: {', '.join(steps)}."
-    if found.share is None:
-        slowest, _, fastest = (cell_name(cell, summary) for cell in found.cells)
-        return f"{begun} {fastest} was not faster than {slowest} in every block, so there is nothing to share out."
-    if not 0 <= found.share.estimate <= 1:
-        return f"{begun} One makes up for the other, so neither has a share of the difference."
-    interval = found.share.interval
-    sure = "" if interval is None else f" (95 % CI {share_span(interval.low, interval.high)} %)"
-    sinks, connectors = percent(found.share.estimate), percent(found.share.rest.estimate)
-    whose = f"is the sink's with its indexes, {connectors} the connector's"
-    return f"{begun} On a log scale {sinks} of the difference{sure} {whose}."
 
 
 def _ci(interval: Interval) -> str:

@@ -15,15 +15,15 @@ from sinkbench.errors import ReasonCode
 from sinkbench.metrics import WHERE
 from sinkbench.metrics.changes import CHANGES
 from sinkbench.metrics.cost import COSTS
+from sinkbench.metrics.cpu import much_foreign
 from sinkbench.metrics.durability import DURABILITY
-from sinkbench.metrics.foreign import much_foreign
 from sinkbench.metrics.format import percent, whole
 from sinkbench.metrics.memory import RESOURCES
 from sinkbench.metrics.metric import ROOMY
 from sinkbench.metrics.names import cell_name
 from sinkbench.metrics.pool import POOLS
 from sinkbench.metrics.queries import READS
-from sinkbench.metrics.rate import at_least_in_words
+from sinkbench.metrics.rate import CELLS, at_least_in_words
 from sinkbench.metrics.recovery import RECOVERIES, STATUS
 from sinkbench.metrics.rescale import RESCALES
 from sinkbench.results import Bottleneck, CellSummary, RunSummary, TrialRecord
@@ -31,9 +31,9 @@ from sinkbench.summary.thresholds import threshold_lines
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.faults import fault_line, fault_lines, is_faults, matrix_table
 from sinkbench.tables.lines import load_lines, price_lines, record_lines
-from sinkbench.tables.percell import cell_table, cells_table, cpu_table, load_table
+from sinkbench.tables.percell import cell_table, cpu_table, load_table
 from sinkbench.tables.queries import query_lines, query_table
-from sinkbench.tables.stages import bound_table, limit_line, scaling_line, scaling_table, stage_table
+from sinkbench.tables.stages import limit_line, scaling_line, scaling_table
 from sinkbench.tables.text import new_table, plain_text, words
 
 # Messages of services, which have no common form.
@@ -151,8 +151,8 @@ def main_tables(summary: RunSummary, width: int = WIDTH) -> list[str | Table | N
     """The result of a run in the tables of its mode."""
     if is_faults(summary):
         return [matrix_table(summary), fault_line(summary), *fault_lines(summary)]
-    rates = load_table(summary, width) if is_load(summary) else cells_table(summary, width)
-    return [rates if rates.row_count else None, cell_table(RESCALES, summary)]
+    rates = load_table(summary, width) if is_load(summary) else cell_table(CELLS, summary, width)
+    return [rates, cell_table(RESCALES, summary)]
 
 
 def trial_table(summary: RunSummary, trials: Sequence[TrialRecord]) -> Table | None:
@@ -190,7 +190,7 @@ def _cells(summary: RunSummary, width: int) -> list[str | Table | None]:
 def _bottlenecks(summary: RunSummary) -> list[str | Table | None]:
     found = [(cell_name(cell, summary), cell.bottleneck) for cell in summary.cells if cell.bottleneck is not None]
     limits = map(limit_line, summary.limits)
-    return [stage_table(summary), bound_table(summary), *limits, *(_limited(name, each) for name, each in found)]
+    return [*limits, *(_limited(name, each) for name, each in found)]
 
 
 def _wrong(cell: CellSummary) -> list[str]:

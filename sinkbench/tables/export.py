@@ -58,16 +58,13 @@ def _of_service(figure: ByService, service: str, cell: CellSummary, _: RunSummar
     return figure.of(cell).get(service)
 
 
-def _rows(summary: RunSummary) -> list[list[Value]]:
-    columns = _columns(summary).values()
-    return [[column.of(cell, summary) for column in columns] for cell in summary.cells]
-
-
 def _csv(summary: RunSummary) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_columns(summary))
-    for values in _rows(summary):
+    columns = _columns(summary)
+    writer.writerow(columns)
+    for cell in summary.cells:
+        values = [column.of(cell, summary) for column in columns.values()]
         writer.writerow([str(value).lower() if isinstance(value, bool) else value for value in values])
     return text.getvalue()
 

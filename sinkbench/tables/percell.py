@@ -44,51 +44,44 @@ class CellTable:
     caption: str = ""
 
 
-def _took(cell: CellSummary) -> bool:
-    figures = (cell.total_peak_memory_bytes, cell.disk_bytes_per_record, cell.fetched_bytes_per_record)
-    return bool(cell.peak_memory) or any(each is not None for each in figures)
+def _took(cell: CellSummary) -> object:
+    return (
+        cell.peak_memory or cell.total_peak_memory_bytes or cell.disk_bytes_per_record or cell.fetched_bytes_per_record
+    )
 
 
 def _name_of_load(cell: CellSummary, view: View) -> str:
     return cell.label.replace("/", "/\n", 1) if view.width < WIDE else cell.label
 
 
+def _marked(cell: CellSummary, view: View) -> str:
+    return folded(view.marked(cell), _LONGEST_NAME)
+
+
 def _currency(view: View) -> str:
-    return f"cost in {'' if view.summary.prices is None else view.summary.prices.currency}"
+    return f"cost in {find(view.summary, 'prices.currency')}"
 
 
-TABLES = {
-    table.key: table
-    for table in (
-        CellTable(CELLS, name=name_in_cells, has=lambda cell: cell.rescale is None),
-        CellTable(LOADS, name=_name_of_load),
-        CellTable(RESCALES, "rescale", has=lambda cell: cell.rescale is not None),
-        CellTable(RECOVERIES),
-        CellTable(STATUS),
-        CellTable(READS, needs=lambda view: view.any(lambda cell: cell.reads_per_second is not None)),
-        CellTable(CHANGES, "changes", lambda cell, view: view.marked(cell), changes_keys),
-        CellTable(POOLS, "pooler", lambda cell, view: view.marked(cell), lambda cell: cell.pool is not None),
-        CellTable(
-            DURABILITY,
-            "durability",
-            lambda cell, view: view.name(cell),
-            needs=lambda view: view.any(lambda cell: cell.durability),
-        ),
-        CellTable(
-            RESOURCES,
-            "memory and disk",
-            lambda cell, view: folded(view.marked(cell), _LONGEST_NAME),
-            needs=lambda view: view.any(_took),
-            caption="All bytes are for each record.",
-        ),
-        CellTable(
-            COSTS,
-            _currency,
-            lambda cell, view: folded(view.name(cell), _LONGEST_NAME),
-            needs=lambda view: view.summary.prices is not None,
-        ),
-    )
-}
+_KINDS = (
+    CellTable(CELLS, name=name_in_cells, has=lambda cell: cell.rescale is None),
+    CellTable(LOADS, name=_name_of_load),
+    CellTable(RESCALES, "rescale", has=lambda cell: cell.rescale is not None),
+    CellTable(RECOVERIES),
+    CellTable(STATUS),
+    CellTable(READS, needs=lambda view: view.any(lambda cell: cell.reads_per_second is not None)),
+    CellTable(CHANGES, "changes", _marked, changes_keys),
+    CellTable(POOLS, "pooler", _marked, lambda cell: cell.pool is not None),
+    CellTable(DURABILITY, "durability", _marked, needs=lambda view: view.any(lambda cell: cell.durability)),
+    CellTable(
+        RESOURCES,
+        "memory and disk",
+        _marked,
+        needs=lambda view: view.any(_took),
+        caption="All bytes are for each record.",
+    ),
+    CellTable(COSTS, _currency, _marked, needs=lambda view: view.summary.prices is not None),
+)
+TABLES = {table.key: table for table in _KINDS}
 
 
 def cell_table(key: str, summary: RunSummary, width: int = 140) -> Table | None:
@@ -114,18 +107,11 @@ def columns_of(key: str, view: View) -> Sequence[Column]:
     return sorted(found, key=lambda column: column.place)
 
 
-def cells_table(summary: RunSummary, width: int = 140) -> Table:
-    """The table of rates, without those of invalid cells. Below 132 columns intervals are under rates, and names are
-    wrapped; below 100, records per write and CPU seconds are left out."""
-    return cell_table(CELLS, summary, width) or new_table("pipeline")
-
-
-def load_table(summary: RunSummary, width: int | None = None) -> Table:
+def load_table(summary: RunSummary, width: int) -> Table | None:
     """The table of constant loads; names wrap after their sink if it exceeds `width` columns."""
-    table = cell_table(LOADS, summary, _BOUNDLESS) or new_table("pipeline")
-    if width is not None and Console(width=_BOUNDLESS).measure(table).maximum > width:
-        return cell_table(LOADS, summary, 0) or table
-    return table
+    table = cell_table(LOADS, summary, _BOUNDLESS)
+    wide = table is not None and Console(width=_BOUNDLESS).measure(table).maximum > width
+    return cell_table(LOADS, summary, 0) if wide else table
 
 
 def cpu_table(summary: RunSummary) -> Table | None:
@@ -150,8 +136,11 @@ def cpu_table(summary: RunSummary) -> Table | None:
 def required_table(summary: RunSummary, rate: float) -> Table:
     """What each cell has beyond a required rate, in records per second, and what it takes at that rate."""
     table = new_table("pipeline", "records/s", "headroom", "cores at\nthat rate", "disk GB\na day")
-    for cell in summary.cells:
-        median = find(usable_rate(cell), "median") if cell.mode not in ("sustain", "faults") else None
+    rated = [cell.mode not in ("sustain", "faults") for cell in summary.cells]
+    medians = [
+        find(usable_rate(cell), "median") if has else None for cell, has in zip(summary.cells, rated, strict=True)
+    ]
+    for cell, median in sorted(zip(summary.cells, medians, strict=True), key=lambda each: -(each[1] or 0)):
         cpu, disk = (
             find(cell, f"{figure}.median") for figure in ("total_cpu_seconds_per_million", "disk_bytes_per_record")
         )

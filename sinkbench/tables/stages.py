@@ -1,5 +1,4 @@
-"""What limits a run: limits in words, the time of one record in each stage, what CPU time leaves to gain, and how
-pipelines scale with their tasks."""
+"""What limits a run: limits in words, and how pipelines scale with their tasks."""
 
 from __future__ import annotations
 
@@ -9,12 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from sinkbench.analysis.limits import CONNECT, GENERATOR, KAFKA
-from sinkbench.metrics.bound import bound_of
-from sinkbench.metrics.format import NOT_MEASURED, formatted, percent, seconds_each, span, tenths, whole
-from sinkbench.metrics.limit import CONNECTOR, SINK, stages_before, stages_of
-from sinkbench.metrics.names import cell_name
-from sinkbench.results import Fit, Limit, LimitInBlock, RunSummary, Scaling
-from sinkbench.tables.text import new_table, words
+from sinkbench.metrics.format import formatted, span, whole
+from sinkbench.results import Fit, Limit, LimitInBlock, Scaling
+from sinkbench.tables.text import new_table
 
 
 def limit_line(limit: Limit) -> str:
@@ -55,52 +51,6 @@ def _missing(limit: Limit) -> str:
     if not problems:
         return ""
     return f"; not measured in {len(problems)} of {len(limit.in_blocks)} blocks: {problems[0] or 'no reason was given'}"
-
-
-def stage_table(summary: RunSummary) -> Table | None:
-    """One row per cell whose rate and sink's limit are known; None without any. The connector has the remainder."""
-    names = (*stages_before(summary.limits), SINK, CONNECTOR)
-    table = new_table("time of one record", "tasks", "all\nus", *map(_header, names), words("most is\nof the"))
-    label = ""
-    for cell in summary.cells:
-        found = stages_of(cell, summary.limits)
-        if found is None:
-            continue
-        taken = (*found.before.values(), found.sink, found.connector)
-        row = [
-            "" if cell.label == label else cell.label,
-            f"{cell.tasks}",
-            _us(found.whole),
-            *(NOT_MEASURED if us is None else f"{_us(us)} ({percent(us / found.whole)})" for us in taken),
-            found.most,
-        ]
-        table.add_row(*map(Text, row))
-        label = cell.label
-    return table if table.row_count else None
-
-
-def bound_table(summary: RunSummary) -> Table | None:
-    """How much each pipeline can gain up to its sink's limit on shared cores; None if no bound is known."""
-    heads = ("of limit", "CPU bounds\nit to", "left to\ngain", "CPU s per million\nat the limit")
-    table = new_table("bound", *heads, "CPU s per million\nof the pipeline", words("most of it"))
-    for cell in summary.cells:
-        if (found := bound_of(cell, summary)) is not None:
-            row = [
-                cell_name(cell, summary),
-                *map(percent, (found.efficiency, found.share, found.left)),
-                *map(seconds_each, (found.cores_cpu, found.pipeline_cpu)),
-                f"{found.dearest}, {seconds_each(found.dearest_cpu)}",
-            ]
-            table.add_row(*map(Text, row))
-    return table if table.row_count else None
-
-
-def _header(name: str) -> str:
-    return name.replace(" and ", ",\n") if " and " in name else f"{name}\nus"
-
-
-def _us(microseconds: float) -> str:
-    return tenths(microseconds, 9.95)
 
 
 def scaling_table(scalings: Sequence[Scaling]) -> Table:

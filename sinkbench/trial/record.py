@@ -157,16 +157,16 @@ def interruptions(found: Measured) -> list[str]:
 
 def failure_of(found: Measured) -> str | None:
     """Returns why tasks failed, if some did: the cause, then their own message."""
-    last, limit = found.timeline.last, found.before.connection_limit
+    last, limit, refusal = found.timeline.last, found.before.connection_limit, found.stopped.refusal
     cause = None if last is None else last.cause()
-    if cause is not None and found.timeline.out_of_memory:
+    if cause is None:
+        return None
+    if found.timeline.out_of_memory:
         return advice_on_memory(cause)
-    peak, refusal = used_up(found.samples, limit), found.stopped.refusal
-    if cause is None or (peak is None and refusal is None):
-        return cause
-    if peak is None:
-        return f"the connector's connection, tried from here: {refusal} (the task says: {cause})"
-    return f"too many clients already, {peak} of the server's {limit} connections are open ({cause})"
+    if (peak := used_up(found.samples, limit)) is not None:
+        return f"too many clients already, {peak} of the server's {limit} connections are open ({cause})"
+    tried = f"the connector's connection, tried from here: {refusal} (the task says: {cause})"
+    return cause if refusal is None else tried
 
 
 def record(found: Measured, figures: Figures, reasons: Sequence[Reason]) -> TrialRecord:

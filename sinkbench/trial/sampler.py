@@ -10,8 +10,7 @@ from typing import Any
 
 import psutil
 
-from sinkbench.analysis.memory import RESIDENT
-from sinkbench.analysis.samples import CONTROLLER, MACHINE, STOLEN, Sample, by_service
+from sinkbench.analysis.samples import CONTROLLER, MACHINE, RESIDENT, STOLEN, Sample, by_service
 from sinkbench.errors import ReasonCode, ServiceError, ServiceTimeout, TrialFailed
 from sinkbench.services.connect import ConnectorStatus
 from sinkbench.services.failures import in_one_line

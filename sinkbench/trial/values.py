@@ -76,20 +76,16 @@ def risen(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]
 
 @dataclass(frozen=True)
 class Policy:
-    """How a trial with a fault differs.
-
-    Attributes:
-        judges_pipeline: whether FAILED or uneven tasks, unread records, losses, dead letters and replicas out of sync
-            are reasons against the figures. With a fault they are the result.
-        audits_unread: whether to audit a topic that was not read to its end; missing records are then lost.
-        counters_go_on: whether counters of services and tasks cover the whole trial; a restart resets them.
-        shares_sink: whether connections that remain are others'; else the connector left them open.
-    """
+    """How a trial with a fault differs."""
 
     judges_pipeline: bool = True
+    """Failed tasks, losses and replicas out of sync are reasons against the figures; with a fault, the result."""
     audits_unread: bool = False
+    """A topic that was not read to its end is audited, too; missing records are then lost."""
     counters_go_on: bool = True
+    """Counters of services and tasks cover the whole trial; a restart resets them."""
     shares_sink: bool = True
+    """Connections that remain are others'; else the connector left them open."""
 
 
 def policy_of(cell: Cell) -> Policy:
@@ -184,12 +180,9 @@ class Faulted:
 class Timeline:
     """What happened while the connector ran; the workload fills `loaded`, `reads`, `rescaled` and `faulted`.
 
-    Attributes:
-        from_us: second 0 of the samples, in microseconds since the epoch.
-        created: whether the connector may exist.
-        placement: tasks per worker when each had started or failed.
-        reasons: why the figures of a complete run must not be used.
-        failed: the error that ended the run early.
+    `from_us` is second 0 of the samples, in microseconds since the epoch. `created`: the connector may exist.
+    `placement` are tasks per worker when each had started or failed. `reasons` are those against the figures of a
+    complete run, and `failed` is the error that ended it early.
     """
 
     samples: Sequence[Sample] = ()
@@ -228,13 +221,8 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Audited:
-    """Result of the audit; without one, `why_not` says why if known.
-
-    Attributes:
-        diverted: why the connector's records do not reach the target.
-        refused: the sink's error for a lost record that was written to it directly.
-        wrong_keys: first keys that are stale, missing or not deleted.
-    """
+    """Result of the audit; without one, `why_not` says why if known. `diverted` is why the connector's records do not
+    reach the target, `refused` the sink's error for a lost record that was written to it directly."""
 
     audit: Audit | None = None
     why_not: str = ""

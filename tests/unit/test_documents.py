@@ -7,14 +7,14 @@ import pytest
 
 from sinkbench.metrics import COLUMNS, MEANINGS, METHODS, WHERE, anchor
 from sinkbench.report.parts import of_rich
-from sinkbench.results import Fit, Limit, Scaling, ScalingPoint
+from sinkbench.results import Fit, Scaling, ScalingPoint
 from sinkbench.runs.compare import FIGURES
 from sinkbench.settings import CHECKOUT
 from sinkbench.tables.cells import render
 from sinkbench.tables.comparison import headers
 from sinkbench.tables.export import BY_SERVICE
 from sinkbench.tables.export import COLUMNS as EXPORTED
-from sinkbench.tables.stages import scaling_table, stage_table
+from sinkbench.tables.stages import scaling_table
 from tests.support.present import present
 from tests.support.trials import cell_summary, run_summary
 
@@ -107,15 +107,9 @@ def test_the_report_lists_figures_in_the_order_of_methods() -> None:
 
 
 def test_every_column_of_the_terminals_tables_has_its_heading() -> None:
-    limits = [
-        Limit(sink=sink, way="-", records_per_second=rate, batch=1)
-        for sink, rate in {"postgres": 1e6, "connect": 1e6, "kafka": 2e6}.items()
-    ]
     law = Scaling(label="a", supported=True, points=[ScalingPoint(tasks=1, measured=1)], one_task=Fit(estimate=1))
-    summary = run_summary(cell_summary("postgres/jdbc", 5e5), limits=limits)
-    unsplit = summary.model_copy(update={"limits": limits[:2]})
-    for table in (scaling_table([law]), stage_table(summary), stage_table(unsplit)):
-        assert {*of_rich(present(table), "").headers} - NAMES - COLUMNS.keys() == set()
+    summary = run_summary(cell_summary("postgres/jdbc", 5e5))
+    assert {*of_rich(present(scaling_table([law])), "").headers} - NAMES - COLUMNS.keys() == set()
     found = {head for figure in FIGURES if not figure.endswith(" ms") for head in headers(figure)}
     assert found - NAMES - COLUMNS.keys() == set()
     assert {*COLUMNS.values()} <= MEANINGS.keys()

@@ -10,9 +10,8 @@ from contextlib import closing, suppress
 from typing import Any
 
 from elasticsearch import ApiError, Elasticsearch, TransportError
-from sinkbench.analysis.memory import HEAP
 from sinkbench.analysis.replication import ReplicationState, ShardCopy, index_replication
-from sinkbench.analysis.samples import OTHER_CONNECTIONS
+from sinkbench.analysis.samples import HEAP, OTHER_CONNECTIONS
 from sinkbench.analysis.words import percent
 from sinkbench.bottleneck.evidence import Evidence
 from sinkbench.bottleneck.rules import Finding, Rule, may_be_sink

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sinkbench.analysis.rates import FEWEST_SAMPLES, LOW_SHARE, drain_rate, progress
-from sinkbench.analysis.readahead import read_ahead
-from sinkbench.analysis.samples import Sample, middle, stored_counts, window_seconds
+from sinkbench.analysis.samples import Sample, middle, read_ahead, stored_counts, window_seconds
 from sinkbench.analysis.stalls import NAMES, Stall, much_stalled, stalls
 from sinkbench.analysis.steady import steadiness
 from sinkbench.analysis.warm import compiling_share

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.memory import memory_peaks, total_memory_peak
-from sinkbench.analysis.samples import Sample
+from sinkbench.analysis.samples import Sample, memory_peaks, total_memory_peak
 from sinkbench.results import Memory
 from tests.support.trials import sample
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.readahead import READ, is_far_ahead, read_ahead
-from sinkbench.analysis.samples import Sample
+from sinkbench.analysis.samples import READ, Sample, is_far_ahead, read_ahead
 from tests.support.present import present
 
 

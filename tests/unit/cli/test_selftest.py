@@ -8,7 +8,6 @@ from typer.testing import CliRunner, Result
 
 from sinkbench.cli import selftest as selftest_command
 from sinkbench.cli.selftest import selftest
-from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import PlanRef, RunSummary, TrialRecord
@@ -53,9 +52,3 @@ def test_too_few_blocks_are_no_outcome_and_fail(monkeypatch: pytest.MonkeyPatch,
     assert done.exit_code == 1, done.output
     assert "Fewer than 5 blocks" in done.output
     assert read_summary(tmp_path / "latest").overhead is None
-
-
-def test_an_unknown_pipeline_is_refused_with_the_nearest() -> None:
-    done = CliRunner().invoke(selftest, ["noise", "postgres/jdbcc"])
-    assert isinstance(done.exception, PlanError)
-    assert "unknown pipeline 'postgres/jdbcc'; did you mean 'postgres/jdbc'?" in str(done.exception)

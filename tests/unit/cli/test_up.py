@@ -1,4 +1,4 @@
-"""`sinkbench up` while a race runs: what is broken on purpose stays so."""
+"""The commands of a stack: `up` during a race leaves it as it is, `status` and `check` start nothing."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,3 +28,27 @@ def test_a_stack_that_is_raced_on_is_left_as_it_is(
     assert len(started) == starts
     assert ("a race is running (pid " in done.output) is runs
     assert ("the stack is left as it is" in done.output) is runs
+
+
+@pytest.mark.parametrize("command", ["status", "check"])
+def test_the_state_of_a_stack_shows_no_password_and_starts_nothing(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = SimpleNamespace(name="postgres", state="running", pid=7, detail="")
+    addresses = {"postgres": "postgresql://me:sinkbench@h:5432/d"}
+    stack = SimpleNamespace(
+        services=lambda: [state], endpoints=SimpleNamespace(shared=False, addresses=lambda: addresses), layout=None
+    )
+    monkeypatch.setattr(commands, "running_stack", lambda choice: stack)
+    done = CliRunner().invoke(commands.app, [command])
+    assert done.exit_code == 0, done.output
+    assert "postgresql://me:***@h:5432/d" in done.output
+
+
+def test_check_asks_every_endpoint_of_a_stack_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    stack = SimpleNamespace(endpoints=SimpleNamespace(shared=True), up=asked.append)
+    monkeypatch.setattr(commands, "running_stack", lambda choice: stack)
+    done = CliRunner().invoke(commands.app, ["check"])
+    assert (done.exit_code, len(asked)) == (0, 1)
+    assert "every endpoint answers" in done.output

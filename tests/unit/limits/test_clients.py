@@ -1,11 +1,17 @@
-"""The plain clients and what a race makes of them, without any service."""
+"""The plain clients and what a race makes of them; what they write arrives, and none outlives its controller's end."""
 
 import json
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from loadgen.dataset.store import Builder
 from sinkbench.errors import ServiceError
@@ -17,6 +23,7 @@ from sinkbench.sinks import Destination, Refused
 from sinkbench.stack import Endpoint
 from sinkbench.trial.resources import Observer
 from tests.support.silent import Silent
+from tests.support.tlsserver import served
 
 SECONDS = 0.5
 
@@ -117,3 +124,62 @@ def test_a_limit_that_cannot_be_measured_is_none_with_a_note() -> None:
         limit = LimitJob("postgres", "COPY", search).run(Silent())
         assert limit.records_per_second is None
         assert note in str(limit.note)
+
+
+RECORDS = MakeRecords("r", 0, 300, 10, 512)
+
+
+@contextmanager
+def bulk() -> Iterator[tuple[Destination, list[int]]]:
+    """What answers bulk requests as Elasticsearch does, and the numbers of the records that it was sent."""
+    seqs: list[int] = []
+
+    async def answer(request: Request) -> Response:
+        seqs.extend(json.loads(line)["bench"]["seq"] for line in (await request.body()).splitlines()[1::2])
+        return JSONResponse({"errors": False}, headers={"X-Elastic-Product": "Elasticsearch"})
+
+    with served(Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])) as port:
+        endpoint = Endpoint(f"http://127.0.0.1:{port}", options={"index": "tides"})
+        yield Destination("elasticsearch", "bulk", "t", endpoint), seqs
+
+
+def worker() -> psutil.Process:
+    """The process that has started the clients."""
+    return next(each for each in psutil.Process().children() if "sinkbench.services.worker" in each.cmdline())
+
+
+def test_each_client_writes_records_of_its_own_and_says_what_it_took() -> None:
+    with bulk() as (to, seqs), closing(Writers(RECORDS)) as clients:
+        for connections in (1, 3, 2):
+            seqs.clear()
+            clients.open(to, 100, connections)
+            written = clients.write(connections, 0.5)
+            assert len(written) == connections
+            assert sum(each.stored for each in written) == len(seqs) > 0
+            assert {seq // RECORDS.count for seq in seqs} == set(range(connections))
+    assert all(each.cpu_seconds > 0 for each in written)
+
+
+def test_no_process_is_left_when_they_are_closed() -> None:
+    with bulk() as (to, _):
+        clients = Writers(RECORDS)
+        clients.open(to, 100, 3)
+        parent = worker()
+        processes = [parent, *parent.children()]
+        assert len(processes) == 4
+        clients.close()
+        # Those that the first process has started end with it, and are then waited for by init.
+        _, left = psutil.wait_procs(processes, timeout=5)
+        assert not [each for each in left if each.status() != psutil.STATUS_ZOMBIE]
+        clients.close()
+
+
+def test_a_killed_client_is_reported_and_new_ones_can_be_started() -> None:
+    with bulk() as (to, _), closing(Writers(RECORDS)) as clients:
+        clients.open(to, 100, 1)
+        worker().children()[0].kill()
+        with pytest.raises(WorkerFailed):
+            clients.write(1, 0.1)
+        clients.close()
+        clients.open(to, 100, 2)
+        assert len(clients.write(2, 0.1)) == 2

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import loadgen.engine as engine
 from loadgen.engine import LATE_MS, LEFT_OVER, Delivery, Lateness, Schedule
 from loadgen.options import Load, load_from
-from loadgen.records import Message
 from loadgen.summary import Progress, Summary
 from tests.support.fakeproducer import FakeProducer
 from tests.support.present import present
@@ -92,46 +91,30 @@ def test_a_load_gives_up_when_records_fail_and_none_is_acknowledged(monkeypatch:
     assert summary.errors == {"Local: _MSG_TIMED_OUT": summary.failed}
 
 
-def records(*keys: str) -> list[Message]:
-    return [{"key": key, "value": "x" * 5} for key in keys]
-
-
 def keys(count: int) -> list[str]:
     return [f"k{number}" for number in range(count)]
 
 
-def test_what_is_reported_on_without_an_error_is_acknowledged_and_failures_are_counted_by_their_text() -> None:
-    delivery = Delivery(FakeProducer(fails=lambda key: key in {"k1", "k4"}), "t")
-    delivery.hand_over(records(*keys(7)))
-    assert (delivery.sent, delivery.acknowledged, delivery.in_flight) == (7, 0, 7)
-    delivery.serve(0)
-    assert (delivery.sent, delivery.acknowledged, delivery.failed, delivery.bytes) == (7, 5, 2, 35)
-    assert delivery.errors == {"Local: _MSG_TIMED_OUT": 2}
-
-
-def test_a_full_queue_holds_records_back_and_keeps_their_order() -> None:
-    producer = FakeProducer(room=3)
+@pytest.mark.parametrize(
+    ("producer", "handed", "counts", "errors"),
+    [
+        (FakeProducer(fails=lambda key: key in {"k1", "k4"}), keys(7), (7, 5, 2), {"Local: _MSG_TIMED_OUT": 2}),
+        # A full queue holds records back and keeps their order.
+        (FakeProducer(room=3), keys(10), (10, 10, 0), {}),
+        (FakeProducer(room=2), ["a", "huge", "b", "c", "huger"], (5, 3, 2), {"Local: MSG_SIZE_TOO_LARGE": 2}),
+        (FakeProducer(silent=True), keys(4), (4, 0, 4), {LEFT_OVER: 4}),
+    ],
+)
+def test_every_record_is_acknowledged_or_has_failed(
+    producer: FakeProducer, handed: list[str], counts: tuple[int, int, int], errors: dict[str, int]
+) -> None:
     delivery = Delivery(producer, "t")
-    delivery.hand_over(records(*keys(10)))
-    delivery.flush(1)
-    assert [message["key"] for message in producer.taken] == keys(10)
-    assert (delivery.sent, delivery.acknowledged, delivery.failed) == (10, 10, 0)
-
-
-def test_a_record_that_the_client_refuses_for_good_has_failed() -> None:
-    delivery = Delivery(FakeProducer(room=2), "t")
-    delivery.hand_over(records("a", "huge", "b", "c", "huger"))
-    delivery.flush(1)
-    assert (delivery.sent, delivery.acknowledged, delivery.failed) == (5, 3, 2)
-    assert delivery.errors == {"Local: MSG_SIZE_TOO_LARGE": 2}
-
-
-def test_what_is_abandoned_has_failed() -> None:
-    delivery = Delivery(FakeProducer(silent=True), "t")
-    delivery.hand_over(records(*keys(4)))
-    assert delivery.flush(0) == 4
+    delivery.hand_over([{"key": key, "value": "x" * 5} for key in handed])
+    assert (delivery.bytes, delivery.sent) == (5 * len(handed), len(handed))
+    delivery.flush(0)
     delivery.abandon()
-    assert (delivery.sent, delivery.acknowledged, delivery.failed, delivery.errors) == (4, 0, 4, {LEFT_OVER: 4})
+    assert ((delivery.sent, delivery.acknowledged, delivery.failed), delivery.errors) == (counts, errors)
+    assert [message["key"] for message in producer.taken] == [key for key in handed if not key.startswith("huge")]
 
 
 START_US = 1_769_879_160_000_000
@@ -162,18 +145,12 @@ def test_exactly_the_records_due_until_now_are_due(rate: float, after_us: int) -
     assert schedule.due_us(count - 1, 1)[0] <= now_us < schedule.due_us(count, 1)[0]
 
 
-def test_records_are_in_time_until_the_last_one_was_due() -> None:
-    bound_us = 5_000 + LATE_MS * 1000
-    lateness = Lateness(last_due_us=5_000)
-    lateness.add([0, 1_000, 2_000], sent_us=bound_us)
-    lateness.add([3_000, 5_000], sent_us=bound_us + 1)
-    assert lateness.records_in_time == 3
-
-
 def test_lateness_is_the_worst_and_counts_each_record_beyond_the_bound() -> None:
-    lateness = Lateness()
-    lateness.add([0, 1_000, 2_000], sent_us=2_000)
-    assert (lateness.max_us, lateness.records_late) == (2_000, 0)
     bound_us = LATE_MS * 1000
+    lateness = Lateness(last_due_us=5_000)
+    lateness.add([0, 1_000, 2_000], sent_us=2_000)
+    assert (lateness.max_us, lateness.records_late, lateness.records_in_time) == (2_000, 0, 3)
     lateness.add([0, 1, 2, 3], sent_us=bound_us + 2)
-    assert (lateness.max_us, lateness.records_late) == (bound_us + 2, 2)
+    assert (lateness.max_us, lateness.records_late, lateness.records_in_time) == (bound_us + 2, 2, 7)
+    lateness.add([5_000], sent_us=bound_us + 5_001)
+    assert lateness.records_in_time == 7

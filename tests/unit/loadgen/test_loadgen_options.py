@@ -36,9 +36,6 @@ def test_an_unusable_option_is_refused_in_one_line(options: dict[str, Any], mess
         load(**options)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
-
-
-def test_a_missing_option_is_named() -> None:
     with pytest.raises(OptionsError, match="bootstrap: is missing"):
         load_from({"topic": "t", "count": 1})
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sinkbench.metrics import METRICS, cpu, disk, foreign, memory, pool
+from sinkbench.metrics import METRICS, cpu, disk, memory, pool
 from sinkbench.metrics.format import whole
 from sinkbench.metrics.memory import RESOURCES
 from sinkbench.metrics.metric import fields_of, scalar
@@ -63,7 +63,7 @@ def test_every_figure_with_a_column_says_what_it_means() -> None:
     assert {each.heading for each in METRICS if each.columns or each.heads} <= meant
 
 
-@pytest.mark.parametrize("module", [cpu, disk, foreign, memory, pool])
+@pytest.mark.parametrize("module", [cpu, disk, memory, pool])
 def test_of_a_trial_without_samples_nothing_is_0(module: object) -> None:
     found = fields_of(module.METRICS, lambda metric: metric.of_trial(Seen(records=9)))  # type: ignore[attr-defined]
     assert {value for value in found.values() if isinstance(value, float | int)} == set()

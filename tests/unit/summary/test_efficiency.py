@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from sinkbench.analysis.limits import with_block
 from sinkbench.errors import ReasonCode
-from sinkbench.metrics.limit import Stages, efficiency_and_spread, stages_of
+from sinkbench.metrics.limit import efficiency_and_spread
 from sinkbench.results import CellSummary, Limit, LimitInBlock
 from sinkbench.tables.cells import render
-from sinkbench.tables.stages import limit_line, stage_table
+from sinkbench.tables.stages import limit_line
 from tests.support.present import present
 from tests.support.trials import cell_in_blocks, cell_summary, run_summary, with_limits
 
@@ -27,10 +27,6 @@ def limit(sink: str, rate: float | None, way: str = "COPY", **fields: object) ->
     )
 
 
-KAFKA = limit("kafka", 1_000_000, "consumer group", connections=3, batch=None)
-CONNECT = limit("connect", 500_000, "postgres/jdbc", connections=3, batch=None)
-
-
 def test_efficiency_is_the_median_rate_divided_by_the_limit_of_the_sinks_fastest_way() -> None:
     limits = [limit("postgres", 130_000, "INSERT"), limit("postgres", 200_000), limit("elasticsearch", 50_000, "bulk")]
     (found,) = with_limits([cell("postgres/jdbc", 80_000)], limits)
@@ -38,12 +34,10 @@ def test_efficiency_is_the_median_rate_divided_by_the_limit_of_the_sinks_fastest
 
 
 def test_a_sink_that_the_plan_sets_otherwise_is_not_the_one_whose_limit_was_measured() -> None:
-    limits = [limit("postgres", 200_000), KAFKA, CONNECT]
+    limits = [limit("postgres", 200_000)]
     quick = cell("postgres/jdbc", 80_000, settings={"postgres": {"synchronous_commit": "off"}})
     pooled = cell("postgres/jdbc", 80_000, settings={"pgbouncer": {"pool_mode": "session"}})
     assert [each.efficiency for each in with_limits([quick, pooled], limits)] == [None, 0.4]
-    assert stages_of(quick, limits) is None
-    assert stages_of(pooled, limits) is not None
 
 
 def in_blocks(*rates: float | None, way: str = "COPY") -> Limit:
@@ -106,47 +100,6 @@ def test_a_cell_without_a_rate_to_use_has_a_limit_but_no_efficiency() -> None:
 def test_without_a_limit_of_its_sink_a_cell_has_neither_limit_nor_efficiency(limits: list[Limit]) -> None:
     (found,) = with_limits([cell("postgres/jdbc", 80_000)], limits)
     assert (found.limit_records_per_second, found.efficiency) == (None, None)
-
-
-def stages(label: str, rate: float | None, *limits: Limit) -> Stages:
-    return present(stages_of(cell(label, rate), limits))
-
-
-def test_the_stages_share_out_the_time_of_one_record() -> None:
-    found = stages("postgres/jdbc", 100_000, limit("postgres", 200_000), KAFKA, CONNECT)
-    assert found.before == pytest.approx({"kafka": 1.0, "connect": 1.0})
-    assert (found.whole, found.sink, found.connector) == pytest.approx((10.0, 5.0, 3.0))
-    assert found.most == "sink"
-
-
-def test_stages_that_overlap_leave_nothing_to_the_connector() -> None:
-    found = stages("postgres/jdbc", 180_000, limit("postgres", 200_000), KAFKA, CONNECT)
-    assert (found.connector, found.most) == (None, "sink")
-
-
-def test_where_connect_is_no_slower_than_the_plain_consumers_the_two_are_not_told_apart() -> None:
-    fast = limit("connect", 2_000_000, "postgres/jdbc", connections=3)
-    assert stages("postgres/jdbc", 100_000, limit("postgres", 200_000), KAFKA, fast).before == {
-        "kafka and connect": pytest.approx(0.5)
-    }
-
-
-@pytest.mark.parametrize(
-    ("rated_cell", "limits"),
-    [
-        (cell("postgres/jdbc", 100_000), [KAFKA, CONNECT]),
-        (cell("postgres/jdbc", None), [limit("postgres", 200_000)]),
-        (
-            cell("postgres/jdbc", 1_000, rescale={"tasks_before": 3, "asked_at_seconds": 1.0}),
-            [limit("postgres", 2_000)],
-        ),
-    ],
-)
-def test_without_a_rate_a_limit_or_a_fixed_number_of_tasks_nothing_is_said_of_the_stages(
-    rated_cell: CellSummary, limits: list[Limit]
-) -> None:
-    assert stages_of(rated_cell, limits) is None
-    assert stage_table(run_summary(rated_cell, limits=limits)) is None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.errors import ReasonCode
-from sinkbench.metrics.standing import at_least, rated
+from sinkbench.metrics.taken import at_least, rated
 from sinkbench.results import Audit, TrialRecord
 from tests.support.present import present
 from tests.support.trials import trial

@@ -1,12 +1,16 @@
 """Thresholds: which are refused, what comes of each, and how a run's are shown and counted."""
 
+import json
 import re
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from typer.testing import CliRunner
 
 from sinkbench.analysis.latency import latency_of
+from sinkbench.cli.main import app
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.thresholds import FIGURES, Bound
 from sinkbench.results import Audit, Connections, RunSummary
@@ -15,6 +19,7 @@ from sinkbench.summary.thresholds import VALUES, exit_code, outcomes, threshold_
 from sinkbench.tables.cells import sections
 from sinkbench.tables.junit import junit
 from tests.support.reasons import because
+from tests.support.samplerun import keep_run
 from tests.support.trials import JDBC, OTHER, run_summary, trial
 
 
@@ -97,6 +102,20 @@ def test_a_run_without_thresholds_shows_none_and_its_losses_are_failures() -> No
     kept = run({}, audit=LOST).model_copy(update={"thresholds": None})
     assert (threshold_lines(kept), exit_code(outcomes(kept))) == ([], 0)
     assert 'message="' in junit(kept)
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"), [({"lost": ">= 0"}, 0), ({"lost": "> 9000"}, 1), ({"efficiency": "> 1"}, 3)]
+)
+def test_the_command_ends_as_the_thresholds_say(tmp_path: Path, asked: dict[str, str], code: int) -> None:
+    folder = keep_run(tmp_path, blocks=2, seconds=2.0)
+    kept = json.loads((folder / "summary.json").read_text())
+    kept["thresholds"] = {kept["cells"][0]["label"]: asked}
+    (folder / "summary.json").write_text(json.dumps(kept))
+    done = CliRunner().invoke(app, ["resume", str(folder), "--junit", str(tmp_path / "junit.xml")])
+    assert done.exit_code == code, done.output
+    assert "\nThresholds: " in done.output
+    assert ET.parse(tmp_path / "junit.xml").getroot().tag == "testsuite"  # noqa: S314 - written here
 
 
 PIPELINES = {"pipelines": ["postgres/jdbc", "elasticsearch/camel-bulk"]}

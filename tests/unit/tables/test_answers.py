@@ -7,7 +7,7 @@ import pytest
 from sinkbench.errors import ReasonCode
 from sinkbench.results import CellSummary, PlanRef, Reason
 from sinkbench.tables.answers import answer_lines, at_least_in_words, published_lines
-from tests.support.trials import cell_in_blocks, cell_summary, run_summary
+from tests.support.trials import cell_summary, run_summary
 from tests.unit.summary.test_answers import CAMEL, POOL, QUERIES, doing, failed, not_final
 
 INDEX, BULK, JDBC = "elasticsearch/camel-index", "elasticsearch/camel-bulk", "postgres/jdbc"
@@ -172,39 +172,3 @@ def test_each_job_is_named_and_sinks_without_a_common_one_are_not_compared() -> 
         "No two sinks do the same job: elasticsearch/camel-bulk answers 2 of 2 queries from an index, postgres/jdbc"
         " answers 0 of 2 queries from an index."
     ]
-
-
-DEBEZIUM, BATCH = "io.debezium.JdbcSinkConnector", "postgres/camel-sql-batch"
-
-
-def step(label: str, rate: float, connector: str = CAMEL) -> CellSummary:
-    return cell_in_blocks(label, rate, connector=connector, records_per_write=500)
-
-
-@pytest.mark.parametrize(
-    ("between", "last", "words"),
-    [
-        (
-            20_000,
-            80_000,
-            "Sink or connector, in batches: postgres/camel-sql-batch stored 2.0 times what elasticsearch/camel-bulk did"
-            " (the same connector), postgres/jdbc stored 4.0 times what postgres/camel-sql-batch did (the same sink)."
-            " On a log scale 33 % of the difference is the sink's with its indexes, 67 % the connector's.",
-        ),
-        (5_000, 80_000, "One makes up for the other, so neither has a share of the difference."),
-        (
-            20_000,
-            10_000,
-            "not faster than elasticsearch/camel-bulk in every block, so there is nothing to share out.",
-        ),
-    ],
-)
-def test_what_is_the_sinks_and_what_the_connectors_is_said_after_the_answers(
-    between: float, last: float, words: str
-) -> None:
-    assert said(step(BULK, 10_000), step(BATCH, between), step(JDBC, last, DEBEZIUM))[-1].endswith(words)
-
-
-def test_a_cell_that_is_missing_from_a_way_is_named() -> None:
-    found = said(step(BULK, 10_000), failed(step(BATCH, 20_000)), step(JDBC, 80_000, DEBEZIUM))
-    assert found[-1] == "Sink or connector, in batches: not known without postgres/camel-sql-batch."
