@@ -152,15 +152,13 @@ def seen_rate(cell: CellSummary) -> float | None:
 
 def rows(summary: RunSummary) -> tuple[list[tuple[str, list[list[str]]]], list[str]]:
     """The groups of `jobs` with a row of texts for each cell, as `HEADS` says, and the notes that they refer to."""
-    notes: dict[str, list[str]] = {}
+    notes: dict[str, int] = {}
     groups = []
     for heading, cells in jobs(summary):
         texts = []
         for cell in cells:
             state, why = _state(cell)
-            if why:
-                notes.setdefault(why, []).append(cell_name(cell, summary))
-            mark = f" [{list(notes).index(why) + 1}]" if why else ""
+            mark = f" [{notes.setdefault(why, len(notes) + 1)}]" if why else ""
             connections = " -> ".join(map(str, connection_counts(cell.connections)))
             texts.append(
                 [
@@ -174,7 +172,7 @@ def rows(summary: RunSummary) -> tuple[list[tuple[str, list[list[str]]]], list[s
                 ]
             )
         groups.append((heading, texts))
-    return groups, [f"[{place}] {', '.join(names)}: {why}." for place, (why, names) in enumerate(notes.items(), 1)]
+    return groups, [f"[{place}] {why}." for why, place in notes.items()]
 
 
 def _state(cell: CellSummary) -> tuple[str, str]:
@@ -256,7 +254,7 @@ def risks(kept: StoredRun) -> list[str]:
     if not named:
         return []
     loses = "loses" if len(named) == 1 else "lose"
-    return [f"Risk: {', '.join(named)} {loses} buffered records when a task stops or the sink refuses a request."]
+    return [f"Risk: {', '.join(named)} {loses} buffered records when a task stops or a request is refused."]
 
 
 def _config(kept: StoredRun, cell: CellSummary) -> Mapping[str, object]:

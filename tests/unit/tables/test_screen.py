@@ -51,7 +51,7 @@ def test_cells_are_grouped_by_what_they_answer_and_the_fastest_stands_first() ->
     assert places == sorted(places)
     assert lines.index("Stores only: all 7 test queries need a full scan, or have no answer") > places[-1]
     assert "25,941  NOT FINAL [1]" in text
-    assert "[1] elasticsearch/camel-bulk: still warming." in text
+    assert "[1] still warming." in text
     assert "(72,580-93,915)" in text
     assert "18 -> 3" in text
     assert len(lines) <= 32
@@ -62,7 +62,7 @@ def test_a_loss_stands_instead_of_the_range_and_in_a_note() -> None:
     lost = Reason(code=ReasonCode.LOST, text="LOST 3")
     text = shown(cell(BULK, 5, 6, passed=False, verdict="LOST 3 of 9", faults=[lost]), cell(JDBC, 7, 8))
     assert "LOST [1]" in text
-    assert "[1] elasticsearch/camel-bulk: LOST 3 of 9." in text
+    assert "[1] LOST 3 of 9." in text
 
 
 def test_what_no_cell_has_has_no_column_and_cells_that_answer_nothing_have_no_heading() -> None:
