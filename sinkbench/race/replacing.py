@@ -27,7 +27,7 @@ class Replacement(NamedTuple):
 
 
 def replacements(plan: Plan, cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> list[Replacement]:
-    """The next block of replacements, one per cell and those first that need it to be final; empty at the end.
+    """The next block of replacements, one for each cell that is not final, or else that lacks trials; at the end none.
 
     The end is when nothing is to be replaced, or `drain.warm_up_budget_seconds` for each cell would be exceeded. Blocks
     of replacements have numbers of their own: their trials are paired with nothing that was measured at another time.
@@ -48,7 +48,7 @@ def replacements(plan: Plan, cells: Sequence[Cell], trials: Sequence[TrialRecord
             continue
         if (old := _worst(taken, None if early is None else early.code)) is not None:
             (found if valid and early is None else needed).append(Replacement(cell, old))
-    wanted, left = [*needed, *found], plan.drain.warm_up_budget_seconds * len(cells)
+    wanted, left = needed or found, plan.drain.warm_up_budget_seconds * len(cells)
     left -= sum(trial.seconds for trial in trials if trial.block > plan.most_blocks)
     if wanted and plan.trials >= FEWEST_BLOCKS:
         number = 1 + max(trial.block for trial in trials)

@@ -17,7 +17,7 @@ from sinkbench.runs.compare import Compared, Comparison
 from sinkbench.runs.listing import RunRow
 from sinkbench.runs.reader import StoredRun
 from sinkbench.tables.cells import machine_in_words, resumed_in_words
-from sinkbench.tables.text import escaped, markdown_table, new_table, plain_text, words
+from sinkbench.tables.text import cut, escaped, markdown_table, new_table, plain_text, words
 
 _LONGEST_VALUE = 44
 SAME = "Environment, plan and connectors are the same."
@@ -89,7 +89,7 @@ def as_markdown(blocks: Iterable[Sequence[Part]]) -> str:
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     if heads[0] == "differs":
         table = new_table(heads[0], *map(words, heads[1:]))
-        rows = [[_cut(text) for text in row] for row in rows]
+        rows = [[cut(" ".join(text.split()), _LONGEST_VALUE) for text in row] for row in rows]
     else:
         table = new_table(heads[0], *heads[1:-1], words(heads[-1]))
     for row in rows:
@@ -132,11 +132,6 @@ def remarks(comparison: Comparison) -> list[str]:
         for cell in run.summary.cells
         if cell.not_audited
     ]
-
-
-def _cut(value: str) -> str:
-    text = " ".join(value.split())
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
 
 
 def runs_table(rows: Sequence[RunRow]) -> str:

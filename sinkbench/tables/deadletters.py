@@ -9,7 +9,7 @@ from rich.text import Text
 
 from sinkbench.analysis.deadletters import Cause, DeadLetter
 from sinkbench.metrics.format import NOT_MEASURED, whole
-from sinkbench.tables.text import new_table, plain_text, words
+from sinkbench.tables.text import cut, new_table, plain_text, words
 
 LONGEST_VALUE = 60
 LONGEST_REASON = 140
@@ -23,7 +23,7 @@ def dead_letter_table(causes: Sequence[Cause]) -> str:
             cause.stage or NOT_MEASURED,
             whole(len(cause.letters)),
             _source(cause.letters[0]),
-            _cut(cause.reason, LONGEST_REASON) or NOT_MEASURED,
+            cut(cause.reason, LONGEST_REASON) or NOT_MEASURED,
         ]
         table.add_row(*map(Text, row))
     parts: list[str | Table] = [table]
@@ -45,10 +45,6 @@ def _shown(value: bytes | None) -> str:
     if value is None:
         return "a tombstone (no value)"
     try:
-        return _cut(value.decode(), LONGEST_VALUE) if value.decode().isprintable() else _cut(repr(value), LONGEST_VALUE)
+        return cut(value.decode(), LONGEST_VALUE) if value.decode().isprintable() else cut(repr(value), LONGEST_VALUE)
     except UnicodeDecodeError:
-        return _cut(repr(value), LONGEST_VALUE)
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+        return cut(repr(value), LONGEST_VALUE)

@@ -22,7 +22,7 @@ from sinkbench.runs.reader import StoredRun
 from sinkbench.summary.answers import compared_cells
 from sinkbench.summary.thresholds import threshold_lines
 from sinkbench.tables.answers import answer_lines
-from sinkbench.tables.cells import is_load, main_tables, sections
+from sinkbench.tables.cells import is_load, main_tables, resumed_in_words, sections
 from sinkbench.tables.lines import data_check
 from sinkbench.tables.text import plain_text
 
@@ -40,7 +40,7 @@ _NOT_FINAL = "NOT FINAL"
 _GENERAL = {"machine", "connector", "sink", "topic"}
 _LOADS = {
     "drain": "Backlog",
-    "rescale": "Backlog, tasks changed meanwhile,",
+    "rescale": "Backlog with a change of tasks,",
     "sustain": "Constant load",
     "capacity": "Search for the highest sustained rate",
     "faults": "Constant load with faults",
@@ -50,7 +50,7 @@ _LOADS = {
 def screen(kept: StoredRun, width: int = WIDTH, run: str = "") -> str:
     """The result as text of at most `width` columns; `run` is the run's name in the commands that it ends with."""
     summary = kept.summary
-    said = [*title(kept), ""]
+    said = [*(line for each in title(kept) for line in _wrapped(each, width, "")), ""]
     if not any(cell.trials for cell in summary.cells):
         said += [f"No answer: no trial of this run has ended. Take its trials: sinkbench resume {summary.run}"]
         return "\n".join(line for each in said for line in _wrapped(each, width, "")) + "\n"
@@ -82,6 +82,7 @@ def title(kept: StoredRun) -> list[str]:
         str(found.get("system") or ""),
         f"stack {found['stack']}" if found.get("stack") else "",
         f"topology {name}" if (name := find(found, "topology.name")) else "",
+        resumed_in_words(summary),
     ]
     first = f"sinkbench {summary.plan.name}", began, duration(kept), f"run {summary.run}"
     return ["   ".join(filter(None, first)), ", ".join(filter(None, machine)), load_in_words(kept)]

@@ -30,25 +30,22 @@ def words(header: str) -> Column:
     return Column(header, no_wrap=True)
 
 
-def printed(parts: Iterable[str | Table], console: Console) -> str:
-    """Lines of any length, and tables, as the console prints them. In a table that is too wide names are truncated;
-    if that is not enough it exceeds the console's width, since a truncated number or verdict could be misread."""
+def plain_text(parts: Iterable[str | Table], width: int = _ANY_WIDTH) -> str:
+    """Lines of any length, and tables, without colours and trailing spaces. In a table that is too wide names are
+    truncated; if that is not enough it exceeds `width`, since a truncated number or verdict could be misread."""
+    console = Console(width=width, color_system=None, force_terminal=False, file=io.StringIO())
     with console.capture() as captured:
         for part in parts:
             if isinstance(part, Table):
-                width = console.width
                 console.width = _fitted(part, width)
                 console.print(part)
-                console.width = width
             else:
                 console.print(Text(part), soft_wrap=True)
-    return captured.get()
+    return "\n".join(line.rstrip() for line in captured.get().split("\n"))
 
 
-def plain_text(parts: Iterable[str | Table], width: int = _ANY_WIDTH) -> str:
-    """The same for a pipe, without colours and trailing spaces."""
-    console = Console(width=width, color_system=None, force_terminal=False, file=io.StringIO())
-    return "\n".join(line.rstrip() for line in printed(parts, console).split("\n"))
+def cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def _fitted(table: Table, width: int) -> int:

@@ -2,7 +2,9 @@
 
 import csv
 import io
+import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -161,6 +163,26 @@ def test_more_of_a_run_is_shown_on_request(results: Path, connectors: Path, caps
     assert "--pool: this run has no such data" in said
     assert main(["show", run, "--all"]) == 0
     assert "What each figure means" in capsys.readouterr().out
+
+
+def test_a_race_by_name_prints_its_summary_as_json_and_nothing_else(
+    results: Path, connectors: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = RunFolder(keep(results, connectors, FAST))
+    taken: list[Plan] = []
+    monkeypatch.setattr("sinkbench.cli.race.the_stack", lambda choice: SimpleNamespace(workers=3, layout=None))
+    monkeypatch.setattr(
+        "sinkbench.cli.race.run_plan", lambda stack, plan, *rest, **named: (taken.append(plan) or folder, None)
+    )
+    assert main(["race", "quick", "--trials", "7", "--json", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["run"] == folder.run
+    assert (taken[0].name, taken[0].trials) == ("quick", 7)
+    assert main(["race", "quick", "--dry-run"]) == 0
+    assert "quick: 5 cells, 3 trials each, about " in capsys.readouterr().out
+    assert main(["race", "quik"]) == 2
+    assert "quik: is no plan; did you mean 'quick'? plans: acks, " in capsys.readouterr().err
+    assert main(["plans"]) == 0
+    assert "quick: about " in capsys.readouterr().out
 
 
 def test_csv_has_a_row_a_cell_and_leaves_empty_what_was_not_measured(

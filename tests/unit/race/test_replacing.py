@@ -75,7 +75,9 @@ def test_what_kept_a_cell_from_being_final_is_replaced(
 def test_cells_that_are_not_final_come_first_and_the_budget_ends_it() -> None:
     trials = [taken(JDBC, 1, warm=False), taken(JDBC, 2), taken(JDBC, 3)]
     trials += [taken(BULK, block, warm=block == 3) for block in (1, 2, 3)]
-    assert [each.cell for each in replacements(PLAN, CELLS, trials)] == [BULK, JDBC]
+    assert [each.cell for each in replacements(PLAN, CELLS, trials)] == [BULK]
+    final = settled([*trials, taken(BULK, 4, replaces=trials[3].trial)])
+    assert [each.cell for each in replacements(PLAN, CELLS, final)] == [JDBC, BULK]
     assert [each.cell for each in replacements(plan_of(budget=15), CELLS, trials)] == [BULK]
     assert replacements(plan_of(budget=0), CELLS, trials) == []
     again = [*trials, taken(BULK, 4, replaces=trials[3].trial)]

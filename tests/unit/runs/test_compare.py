@@ -73,17 +73,6 @@ def verdicts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("verdicts_alone")
-def test_resampled_copies_of_the_same_trials_show_no_difference_in_95_of_100_tables() -> None:
-    count, draw = 8, np.random.default_rng(8)
-    none = 0
-    for _ in range(TABLES):
-        rates = {cell: noisy(draw, count) for cell in CELLS}
-        again = {cell: draw.choice(values, count).tolist() for cell, values in rates.items()}
-        none += not any(cell.verdict in ("faster", "slower") for cell in compare(kept(rates), kept(again)).cells)
-    assert none >= 0.95 * TABLES
-
-
-@pytest.mark.usefixtures("verdicts_alone")
 @pytest.mark.parametrize("count", [6, 12])
 def test_two_runs_of_the_same_pipelines_differ_in_one_of_twenty_tables_at_most(count: int) -> None:
     draw = np.random.default_rng(count)
