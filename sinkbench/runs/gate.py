@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from sinkbench.errors import ResultsError
 from sinkbench.runs.compare import CPU, TOO_FEW, Compared, Comparison
@@ -38,19 +39,13 @@ def gate(comparison: Comparison, slower: float | None, more_cpu: float | None = 
     could not have shown such a difference, and those not compared.
     """
     broken = [cell.name for cell in comparison.cells if cell.broken]
-    whole = Gate(_lines({"passed in run A and not in run B": broken}), [])
-    for cells, word, percent in (
-        (comparison.cells, "slower", slower),
-        (comparison.by.get(CPU, []), "more CPU", more_cpu),
-    ):
-        if percent is not None:
-            found = _gate(cells, word, percent)
-            whole = Gate(
-                [*found.failures, *whole.failures],
-                [*whole.remarks, *found.remarks],
-                [*whole.inconclusive, *found.inconclusive],
-            )
-    return whole
+    sides = ((comparison.cells, "slower", slower), (comparison.by.get(CPU, []), "more CPU", more_cpu))
+    found = [_gate(cells, word, percent) for cells, word, percent in sides if percent is not None]
+    return Gate(
+        [*chain(*(each.failures for each in found)), *_lines({"passed in run A and not in run B": broken})],
+        [*chain(*(each.remarks for each in found))],
+        [*chain(*(each.inconclusive for each in found))],
+    )
 
 
 def _gate(cells: Sequence[Compared], word: str, percent: float) -> Gate:
