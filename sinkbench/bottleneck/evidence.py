@@ -42,14 +42,9 @@ class Circumstances:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A trial between 10 % and 90 % of its records; all of it if it stored fewer than 90 %.
-
-    Attributes:
-        levels: mean of each gauge; of the tasks' running averages the last value.
-        rises: increase of each counter per second; names are without `_total`.
-        cores: CPU seconds per second of each service and worker ("connect" if only the workers' sum is known).
-        machine_busy: share of the machine's cores in use, 0 to 1.
-    """
+    """A trial between 10 % and 90 % of its records; all of it if it stored fewer than 90 %. `levels` are means of
+    gauges, and last values of the tasks' running averages; `rises` increases of counters per second, without `_total`;
+    `cores` are by service and worker; `machine_busy` is the share of the machine's cores in use."""
 
     around: Circumstances = Circumstances()
     seconds: float = 0.0

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from sinkbench.analysis.rates import usable_median
-from sinkbench.metrics.cpu import total_cpu_seconds
-from sinkbench.metrics.disk import disk_bytes
 from sinkbench.metrics.format import money
-from sinkbench.metrics.metric import Column, Export, Fields, Metric, column, find, number
-from sinkbench.metrics.taken import Taken
+from sinkbench.metrics.metric import Column, Export, Metric, column, find, number
 from sinkbench.metrics.tasks import tasks
-from sinkbench.metrics.verdict import faults_of
 from sinkbench.results import CellSummary, Cost, Prices, RunSummary
 
 COSTS = "costs"
@@ -56,20 +52,10 @@ def cost(rate: float, cpu_seconds: float | None, memory: float | None, disk: flo
     return Cost(per_million=total, cpu=parts[0], memory=parts[1], disk=parts[2])
 
 
-def _of_cell(taken: Taken) -> Fields:
-    if taken.prices is None or taken.cell.before is not None or not taken.median or faults_of(taken):
-        return {}
-    cpu = taken.median_of_all(map(total_cpu_seconds, taken.used))
-    memory = taken.median_of_all(trial.total_peak_memory_bytes for trial in taken.used)
-    disk = taken.median_of_all(disk_bytes(taken))
-    return {"cost": cost(taken.median, cpu, memory, disk, taken.prices)}
-
-
 METRICS = (
     Metric(
         "Cost per million records",
         "What a million records cost at the prices that you give.",
-        of_cell=_of_cell,
         columns=[
             Column(COSTS, 10, "tasks", tasks),
             column(COSTS, 20, "per million\nrecords", "cost.per_million", money),

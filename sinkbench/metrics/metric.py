@@ -86,14 +86,9 @@ class ByService:
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure.
-
-    Attributes:
-        heading, meaning: in docs/methods.md, the latter its first sentence; empty: reports do not show the figure.
-        of_trial, of_cell: fields of a TrialRecord, and of a CellSummary from the cell's trials.
-        columns: of tables with one row per cell; `heads` are columns of other tables that show it.
-        place: the order of `exports` among all.
-    """
+    """A figure: its `heading` in docs/methods.md and the first sentence there (empty: reports do not show it); the
+    fields of a TrialRecord and of a CellSummary; columns of tables with one row per cell, and `heads` of columns of
+    others; the `place` of its `exports` among all."""
 
     heading: str
     meaning: str = ""

@@ -14,7 +14,7 @@ from sinkbench.analysis.words import percent
 from sinkbench.errors import INTERRUPTIONS, ReasonCode
 from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
-from sinkbench.results import Audit, Limit, Prices, Reason, Spread, TrialRecord
+from sinkbench.results import Audit, Limit, Reason, Spread, TrialRecord
 
 # Three trials in a row rise by chance in one of six cells, but rarely by this much.
 FEWEST_THAT_RISE, RISE = 3, 1.25
@@ -90,7 +90,6 @@ class Taken:
     run: Mapping[str, Taken]
     search: CapacitySearch | None = None
     limits: Sequence[Limit] = ()
-    prices: Prices | None = None
 
     @cached_property
     def capacity(self) -> float | None:
@@ -148,9 +147,6 @@ class Taken:
         """A figure over the used trials; None if one of them lacks it."""
         known = self._known(values)
         return None if known is None else spread_of(known)
-
-    def median_of_all(self, values: Iterable[float | None]) -> float | None:
-        return median_known((self._known(values) or {}).values())
 
     def _known(self, values: Iterable[float | None]) -> dict[int, float] | None:
         found = dict(zip((trial.block for trial in self.used), values, strict=True))

@@ -11,7 +11,7 @@ from sinkbench.metrics.metric import Metric, fields_of
 from sinkbench.metrics.taken import Taken, quotable, valid_by_block
 from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
-from sinkbench.results import CellSummary, Limit, Prices, Scaling, TrialRecord
+from sinkbench.results import CellSummary, Limit, Scaling, TrialRecord
 
 __all__ = ["cpu_by_block", "scalings", "summarize", "valid_by_block"]
 
@@ -21,7 +21,6 @@ def summarize(
     trials: Iterable[TrialRecord],
     searches: Mapping[str, CapacitySearch] | None = None,
     limits: Sequence[Limit] = (),
-    prices: Prices | None = None,
     metrics: Sequence[Metric] = METRICS,
 ) -> list[CellSummary]:
     """One summary for each of the plan's cells, in order; pilots are left out.
@@ -35,7 +34,7 @@ def summarize(
     taken: dict[str, Taken] = {}
     for cell, own in zip(cells, _by_cell(cells, trials).values(), strict=True):
         every = [trial for trial in trials if trial.cell == cell.key]
-        taken[cell.key] = Taken(cell, own, every, taken, searches.get(cell.key), limits, prices)
+        taken[cell.key] = Taken(cell, own, every, taken, searches.get(cell.key), limits)
     return [_summary(taken[cell.key], metrics) for cell in cells]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
+from sinkbench.metrics.cost import with_prices
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.schedule import searches_of
@@ -29,7 +30,7 @@ def summary_of(
     # With `until` or a deadline their number is known only at the end.
     taken = max((trial.block for trial in trials), default=0) if complete else plan.trials
     prices = None if plan.prices is None else plan.prices.as_kept()
-    return RunSummary(
+    summary = RunSummary(
         run=run,
         complete=complete,
         plan=PlanRef(
@@ -40,10 +41,10 @@ def summary_of(
             cells={cell.key: cell.sink for cell in cells if cell.before is None and cell.mode in ("drain", "capacity")},
         ),
         environment=dict(environment),
-        cells=summarize(cells, trials, searches_of(plan, cells, trials, limits), limits, prices),
+        cells=summarize(cells, trials, searches_of(plan, cells, trials, limits), limits),
         limits=list(limits),
-        prices=prices,
         scaling=scalings(cells, trials),
         resumed=list(resumed),
         thresholds=plan.bounds,
     )
+    return with_prices(summary, prices)

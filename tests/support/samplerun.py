@@ -11,6 +11,7 @@ import numpy as np
 from sinkbench.analysis.latency import latency_of
 from sinkbench.analysis.limits import with_block
 from sinkbench.analysis.scalability import Law
+from sinkbench.metrics.cost import with_prices
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import (
@@ -91,7 +92,7 @@ def keep_run(
     for trial in trials:
         folder.append_trial(trial)
     prices = Prices(currency="EUR", memory_gb_hour=0.005, disk_gb_month=0.1) if everything else None
-    summaries = summarize(cells, trials, limits=limits, prices=prices)
+    summaries = summarize(cells, trials, limits=limits)
     if everything:
         found = [(8_000, "bounded"), (16_000, "bounded"), (32_000, "growing"), (22_600, "growing"), (19_000, "bounded")]
         steps = [SearchStep(offered=rate, outcome=outcome, growth_per_second=3.0) for rate, outcome in found]
@@ -104,10 +105,9 @@ def keep_run(
         plan=PlanRef(name=plan.name, sha256="0", seed=1, trials=blocks),
         environment={"stack": "local", "cpu_model": f"Xeon {SCRIPT}", "cpu_count": 2, "versions": {"java": None}},
         limits=limits,
-        prices=prices,
         scaling=scalings(lasting, [each for each in trials if not each.rescale]),
     )
-    folder.write_summary(kept)
+    folder.write_summary(with_prices(kept, prices))
     return folder.path
 
 

@@ -1,8 +1,5 @@
 """What many dead letters have in common."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from sinkbench.analysis.deadletters import PREFIX, DeadLetter, causes, one_of_each
 
 
@@ -38,14 +35,6 @@ def test_the_reason_is_the_innermost_cause_that_says_something_and_not_what_it_i
     assert letter(exception_stacktrace="a.DataException: no\n  JSON\n\tat a").reason == "DataException: no JSON"
 
 
-def test_letters_whose_wrappers_differ_are_one_cause() -> None:
-    def wrapped(number: str) -> str:
-        return f"a.Wrapper: Exchange[{number}]\nCaused by: c.Refused: field 'tide'\n"
-
-    found = causes([letter(1, exception_stacktrace=wrapped("AAB")), letter(2, exception_stacktrace=wrapped("D8C"))])
-    assert [(cause.reason, len(cause.letters)) for cause in found] == [("Refused: field 'tide'", 2)]
-
-
 def test_a_letter_without_connects_headers_says_nothing() -> None:
     found = DeadLetter(None, b"{", (("own", None),))
     assert (found.source, found.reason) == (None, "")
@@ -66,15 +55,3 @@ def test_reasons_that_differ_in_numbers_and_names_alone_are_one_cause() -> None:
 def test_a_record_that_was_put_aside_twice_is_one_and_another_one_at_its_place_is_not() -> None:
     first, again, other = letter(1), letter(1, task_id="2"), letter(1, value=b"[]")
     assert one_of_each([first, again, letter(2), other]) == [first, letter(2), other]
-
-
-@given(st.lists(st.tuples(st.text(), st.sampled_from(["a", "b", ""]), st.text())))
-def test_every_letter_has_one_cause(said: list[tuple[str, str, str]]) -> None:
-    letters = [
-        letter(number, exception_message=message, connector_name=name, stage=stage)
-        for number, (message, name, stage) in enumerate(said)
-    ]
-    found = causes(letters)
-    sources = [each.source for cause in found for each in cause.letters]
-    assert sorted(filter(None, sources)) == [each.source for each in letters]
-    assert [len(cause.letters) for cause in found] == sorted((len(cause.letters) for cause in found), reverse=True)

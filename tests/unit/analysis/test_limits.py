@@ -68,8 +68,3 @@ def test_cpu_time_is_the_median_of_the_blocks_that_know_it() -> None:
     for block, cpu in enumerate(cpus, start=1):
         limit = with_block(limit, LimitInBlock(block=block, records_per_second=1.0, cpu_seconds_per_million=cpu))
     assert limit.cpu_seconds_per_million == {"postgres": 8.0, "client": 2.0}
-
-
-def test_a_limit_of_an_earlier_sinkbench_is_read_as_measured_once() -> None:
-    old = Limit.model_validate({"sink": "postgres", "way": "COPY", "records_per_second": 5.0, "connections": 1})
-    assert (old.in_blocks, old.spread, old.cpu_seconds_per_million) == ([], None, {})

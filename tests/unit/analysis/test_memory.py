@@ -2,10 +2,6 @@
 
 from collections.abc import Sequence
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from sinkbench.analysis.samples import Sample, memory_peaks, total_memory_peak
 from sinkbench.results import Memory
 from tests.support.trials import sample
@@ -55,10 +51,3 @@ def test_a_service_that_was_not_seen_leaves_no_total() -> None:
     unseen = held({"kafka_memory_bytes": 5, "connect_memory_bytes": 1})
     assert total_memory_peak(unseen, PATH) is None
     assert total_memory_peak(held({"kafka_memory_bytes": 5}, services=()), PATH) is None
-
-
-@given(st.lists(st.floats(min_value=0, max_value=1e12), min_size=1, max_size=20))
-def test_a_peak_is_one_of_its_readings(readings: list[float]) -> None:
-    samples = held(*({"kafka_memory_bytes": each} for each in readings), services=["kafka"])
-    assert memory_peaks(samples, PATH)["kafka"].resident_bytes == max(readings)
-    assert total_memory_peak(samples, PATH) == pytest.approx(max(readings))

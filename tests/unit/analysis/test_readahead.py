@@ -1,11 +1,8 @@
 """What tasks have read and the sink has not stored."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sinkbench.analysis.samples import READ, Sample, is_far_ahead, read_ahead
-from tests.support.present import present
 
 
 def sample(seconds: float, stored: int | None, read: int | None) -> Sample:
@@ -42,9 +39,3 @@ def test_only_moments_at_which_both_are_known_count(samples: list[Sample], most:
 )
 def test_few_records_are_on_their_way_in_every_connector(ahead: int | None, records: int, far: bool) -> None:
     assert is_far_ahead(ahead, records) is far
-
-
-@given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)), min_size=1))
-def test_it_is_never_negative_nor_more_than_was_read(readings: list[tuple[int, int]]) -> None:
-    found = present(read_ahead([sample(at, stored, read) for at, (stored, read) in enumerate(readings)]))
-    assert 0 <= found <= max(read for _, read in readings)

@@ -139,16 +139,6 @@ def test_of_records_whose_time_is_not_known_it_is_not_known_how_late_they_were()
     assert late_of(np.empty(0), np.empty(0), 1) == (None, None)
 
 
-def test_a_sink_that_cannot_be_read_meanwhile_is_seen_again_afterwards() -> None:
-    taken = [
-        sample(each.seconds, None, in_topic=each.in_topic, tasks_running=3) if 10 <= each.seconds < 16 else each
-        for each in load(stands_still(10, 6))
-    ]
-    found = recovery_of(taken, 10, 16, 3)
-    assert found.first_record_seconds == pytest.approx(6.5, abs=1)
-    assert found.rate_seconds is not None
-
-
 @given(st.lists(st.tuples(st.floats(0, 40), st.integers(0, 30_000) | st.none()), min_size=1, max_size=30))
 def test_no_samples_are_too_strange(readings: list[tuple[float, int | None]]) -> None:
     samples = [sample(at, stored, in_topic=20_000, tasks_running=3) for at, stored in sorted(readings, key=str)]

@@ -124,14 +124,6 @@ def test_where_nodes_are_not_shown_their_share_is_not_checked() -> None:
     assert found.unchecked[0].startswith("whether the shards of the index are spread")
 
 
-@given(st.integers(1, 9), st.integers(1, 6))
-def test_primaries_that_are_dealt_out_in_turn_are_spread(shards: int, nodes: int) -> None:
-    names = [f"node-{number}" for number in range(nodes)]
-    assert not index_replication(placed(*(names[n % nodes] for n in range(shards))), names).broken
-    one = index_replication(placed(*(names[0] for _ in range(shards))), names)
-    assert bool(one.broken) == (min(shards, nodes) > 1)
-
-
 @given(st.integers(1, 48), st.integers(1, 5), st.data())
 def test_a_topic_that_is_dealt_out_in_turn_holds_until_a_copy_is_missing(
     count: int, brokers: int, data: st.DataObject

@@ -4,13 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.analysis.scalability import Law, fit, scaling_of
 from sinkbench.results import Scaling
 from sinkbench.tables.stages import scaling_line
-from tests.support.counts import count
 from tests.support.present import present
 
 TASKS = (3, 6, 12, 24)
@@ -78,16 +77,6 @@ def test_a_rate_that_does_not_depend_on_the_tasks_is_all_contention() -> None:
     assert present(found.contention).estimate == pytest.approx(1, abs=0.01)
 
 
-def test_rates_that_only_fall_have_no_more_contention_than_all_the_work() -> None:
-    rates = {3: 92_000.0, 6: 83_000.0, 12: 77_000.0, 24: 75_000.0}
-    found = scaling_of("a/b", 3, {tasks: dict.fromkeys(range(1, 7), rate) for tasks, rate in rates.items()})
-    contention = present(found.contention)
-    assert contention.estimate <= present(contention.interval).high <= 1
-    assert present(found.coherency).estimate > 0
-    # Where the peak was, they do not say.
-    assert (found.supported, found.peak_tasks) == (True, None)
-
-
 def test_a_peak_at_the_fewest_tasks_or_before_is_not_given_as_a_number() -> None:
     assert scaling_line(of(Law(1000, 0.05, 0.2), noise=0.01)).endswith("; the rate is highest at 3 tasks or fewer")
 
@@ -128,10 +117,3 @@ def test_rates_that_follow_no_such_law_are_not_fitted_silently() -> None:
     zigzag = scaling_of("a/b", 3, {3: {1: 100.0}, 6: {1: 1000.0}, 12: {1: 100.0}, 24: {1: 1000.0}})
     assert not zigzag.supported
     assert "off the fitted one" in present(zigzag.why)
-
-
-@settings(max_examples=count(40, 8))
-@given(st.lists(st.floats(0, 1e6), min_size=4, max_size=4))
-def test_any_rates_give_an_outcome_that_json_can_hold(rates: list[float]) -> None:
-    found = scaling_of("a/b", 3, {tasks: {1: rate} for tasks, rate in zip(TASKS, rates, strict=True)})
-    assert Scaling.model_validate_json(found.model_dump_json()) == found

@@ -110,11 +110,6 @@ def test_a_short_window_tells_nothing() -> None:
     assert steadiness(range(60), [0] * 60, 10) == Steadiness(None)
 
 
-def test_a_drain_that_was_given_up_tells_nothing() -> None:
-    times, stored = drained(constant, seed=1)
-    assert steadiness(times, stored, int(2 * stored[-1])) == Steadiness(None)
-
-
 def test_mser_cuts_whole_batches_and_leaves_two() -> None:
     assert (mser([1.0] * 30, 30), mser([0.0] * 10 + [1.0] * 30, 40), mser([0.0] * 10 + [1.0] * 22, 32)) == (0, 10, 10)
     assert mser([float(number) for number in range(30)], 30) == 20

@@ -17,13 +17,6 @@ def audit(*rows: tuple[str, int]) -> VersionAudit:
     return found
 
 
-def test_a_sink_with_every_last_version_is_clean() -> None:
-    found = audit(("a", 7), ("b", 8))
-    assert found.result().clean
-    assert found.result().accounted == 10
-    assert found.wrong_keys() == {}
-
-
 @pytest.mark.parametrize(
     ("rows", "wrong"),
     [
