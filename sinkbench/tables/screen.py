@@ -152,13 +152,17 @@ def seen_rate(cell: CellSummary) -> float | None:
 
 def rows(summary: RunSummary) -> tuple[list[tuple[str, list[list[str]]]], list[str]]:
     """The groups of `jobs` with a row of texts for each cell, as `HEADS` says, and the notes that they refer to."""
-    notes: dict[str, int] = {}
+    notes: dict[str, list[str]] = {}
     groups = []
     for heading, cells in jobs(summary):
         texts = []
         for cell in cells:
             state, why = _state(cell)
-            mark = f" [{notes.setdefault(why, len(notes) + 1)}]" if why else ""
+            # Cells that are not final for the same reason share a note.
+            kind = find(cell, "at_least.code") if cell.passed else why
+            if why:
+                notes.setdefault(kind, []).append(why)
+            mark = f" [{list(notes).index(kind) + 1}]" if why else ""
             connections = " -> ".join(map(str, connection_counts(cell.connections)))
             texts.append(
                 [
@@ -172,7 +176,9 @@ def rows(summary: RunSummary) -> tuple[list[tuple[str, list[list[str]]]], list[s
                 ]
             )
         groups.append((heading, texts))
-    return groups, [f"[{place}] {why}." for why, place in notes.items()]
+    more = [f"; {len(each) - 1} more alike" if len(each) > 1 else "" for each in notes.values()]
+    found = zip(notes.values(), more, strict=True)
+    return groups, [f"[{place}] {each[0]}{rest}." for place, (each, rest) in enumerate(found, 1)]
 
 
 def _state(cell: CellSummary) -> tuple[str, str]:
