@@ -36,7 +36,6 @@ from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.stack import Stack
 from sinkbench.summary.thresholds import exit_code, outcomes
 from sinkbench.tables.export import export
-from sinkbench.tables.junit import junit as junit_of
 from sinkbench.tables.screen import screen
 from sinkbench.topology import needed_bytes
 
@@ -147,5 +146,5 @@ def _show_results(folder: RunFolder, *, as_json: bool = False, junit: Path | Non
     kept = load_run(folder.path)
     write(export(kept.summary, "json") if as_json else f"\n{screen(kept)}results: {folder.path}\n")
     if junit is not None:
-        put(junit_of(kept.summary), junit)
+        put(export(kept.summary, "junit"), junit)
     raise typer.Exit(exit_code(outcomes(kept.summary)) if kept.summary.passed else EXIT_CHECK_FAILED)

@@ -20,10 +20,10 @@ from sinkbench.tables import comparison as table
 from sinkbench.tables.cells import render, sections, spaced
 from sinkbench.tables.export import export as export_run
 from sinkbench.tables.screen import screen
-from sinkbench.tables.text import plain_text
+from sinkbench.tables.text import markdown, plain_text
 
 app = commands()
-WRITERS = {"text": table.as_text, "markdown": table.as_markdown}
+WRITERS = {"text": table.as_text, "markdown": markdown}
 
 
 @app.command()

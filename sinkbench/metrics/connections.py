@@ -5,7 +5,7 @@ from __future__ import annotations
 from sinkbench.analysis.rates import median_known, most
 from sinkbench.analysis.samples import connection_peaks
 from sinkbench.metrics.format import NOT_MEASURED, tenths
-from sinkbench.metrics.metric import ROOMY, Column, Fields, Metric, count, number, over
+from sinkbench.metrics.metric import Column, Fields, Metric, count, number, over
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.seen import Seen
 from sinkbench.metrics.taken import Taken
@@ -57,7 +57,6 @@ METRICS = (
                 60,
                 "records\n/write",
                 lambda cell, _: tenths(cell.records_per_write, 99.95),
-                shown=lambda view: view.width >= ROOMY,
             )
         ],
         heads=["records/write"],

@@ -14,7 +14,7 @@ from sinkbench.analysis.samples import (
 from sinkbench.analysis.warm import compiling_share, jvm_cpu_per_million
 from sinkbench.metrics.format import NOT_MEASURED, percent, tenths
 from sinkbench.metrics.memory import by_service
-from sinkbench.metrics.metric import ROOMY, ByService, Column, Fields, Metric, View, bounds, number, over
+from sinkbench.metrics.metric import ByService, Column, Fields, Metric, View, bounds, number, over
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.seen import Seen, rounded
@@ -88,7 +88,7 @@ def _collecting(cell: CellSummary, _: View) -> str:
 
 
 def _tells_of_jvms(view: View) -> bool:
-    return view.width >= ROOMY and view.any(lambda cell: cell.compiling_share is not None)
+    return view.any(lambda cell: cell.compiling_share is not None)
 
 
 METRICS = (
@@ -99,9 +99,7 @@ METRICS = (
         of_cell=_cpu,
         columns=[
             # Only this column may wrap: rich shrinks every column that may, including names and verdicts.
-            Column(
-                CELLS, 80, "CPU s per\nmillion\nrecords", _all_and_each, "list", shown=lambda view: view.width >= ROOMY
-            )
+            Column(CELLS, 80, "CPU s per\nmillion\nrecords", _all_and_each, "list")
         ],
         heads=["A CPU s per million", "B CPU s per million"],
         place=70,

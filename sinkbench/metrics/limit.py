@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sinkbench.analysis.intervals import ratio_by_block, spread_of
 from sinkbench.analysis.limits import fastest, rates_by_block
 from sinkbench.metrics.format import NOT_MEASURED, percent, share_span
-from sinkbench.metrics.metric import ROOMY, Column, Fields, Metric, bounds, find, number
+from sinkbench.metrics.metric import Column, Fields, Metric, bounds, find, number
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken
 from sinkbench.results import CellSummary, RunSummary, Spread
@@ -76,7 +76,7 @@ METRICS = (
                 50,
                 "of\nlimit",
                 lambda cell, _: "\n".join(efficiency_and_spread(cell)),
-                shown=lambda view: view.width >= ROOMY and view.any(lambda cell: cell.efficiency is not None),
+                shown=lambda view: view.any(lambda cell: cell.efficiency is not None),
             )
         ],
         place=260,

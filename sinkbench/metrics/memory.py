@@ -9,7 +9,7 @@ from typing import TypeVar
 from sinkbench.analysis.rates import median_known
 from sinkbench.analysis.samples import memory_peaks, total_memory_peak
 from sinkbench.metrics.format import NOT_MEASURED, megabytes
-from sinkbench.metrics.metric import ROOMY, ByService, Column, Fields, Metric, bounds, column, number
+from sinkbench.metrics.metric import ByService, Column, Fields, Metric, bounds, column, number
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
@@ -69,7 +69,6 @@ METRICS = (
                 "MB by\nservice",
                 lambda cell, _: megabytes_by_service(_resident(cell).items()),
                 "list",
-                lambda view: view.width >= ROOMY,
             ),
         ],
         heads=["A peak MB", "B peak MB"],
@@ -90,7 +89,6 @@ METRICS = (
                 "heap\nMB",
                 lambda cell, _: megabytes_by_service(_heaps(cell).items()),
                 "list",
-                lambda view: view.width >= ROOMY,
             )
         ],
         services=[ByService("peak_heap_bytes", _heaps)],

@@ -9,7 +9,7 @@ from sinkbench.live.events import Events
 from sinkbench.plan.schedule import BlockLeft, LimitOf, are_in_blocks
 from sinkbench.race.journal import Journal
 from sinkbench.results import LimitInBlock
-from sinkbench.tables.stages import limit_in_block_line, limit_line
+from sinkbench.tables.lines import limit_in_block_line, limit_line
 from sinkbench.trial.cluster import Cluster
 
 

@@ -19,7 +19,7 @@ from sinkbench.race.sizes import Sizes
 from sinkbench.results import Limit
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import SinkSettings
-from sinkbench.tables.stages import limit_line
+from sinkbench.tables.lines import limit_line
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.resources import Resources

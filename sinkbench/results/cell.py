@@ -91,6 +91,29 @@ class _OfCell(Record):
     """What was broken while the load was offered, by its name in the plan; None: nothing was to be."""
     backlog_records: Whole | None = None
     """Under a fault, records that were in the topic before the connector started; None: they came at a rate."""
+    offered_records_per_second: Amount | None = None
+    """The rate at which records were offered; of a capacity, that which was confirmed. None of a drain."""
+    lag: Lag | None = None
+    """Of a cell, of the valid trial whose lag grew most."""
+    rescale: Rescale | None = None
+    """None of a connector that kept its tasks; of a cell, medians of the valid trials."""
+    recovery: Recovery | None = None
+    """None if nothing was to be broken; of a cell, over the valid trials."""
+    foreign_cores: Amount | None = None
+    """Cores that were busy with what is no part of the stack while the trial drained, or stolen; of a cell, the most of
+    its valid trials, as of the next three."""
+    stolen_cores: Amount | None = None
+    """Those of them that a hypervisor gave to other machines."""
+    read_ahead_records: Whole | None = None
+    """The most records at one moment that tasks had read and the sink had not stored."""
+    monitoring_overhead_cores: Amount | None = None
+    """Cores that sinkbench itself and the workers' metrics took while the trial drained."""
+    audit: Audit | None = None
+    """None without an audit; of a cell, the sum over all trials, since an invalid trial must not hide a loss."""
+    bloat: Bloat | None = None
+    """None of a load without changes; of a cell, medians of the valid trials, and sums over all of what went wrong."""
+    notes: list[str] = []
+    """What a reader must know of numbers that may be used, such as counts that disagree."""
     reasons: list[Reason] = []
     """Why the numbers must not be used; empty if they may be."""
 
@@ -117,27 +140,12 @@ class TrialRecord(_OfCell):
     records_per_second: Amount | None = None
     stamped_records_per_second: Amount | None = None
     """Of a drain from 10 % to 90 % of its records, by the times that the sink keeps; None where it keeps none."""
-    offered_records_per_second: Amount | None = None
-    """The rate at which records were offered; None of a drain."""
     sent_share: Amount | None = None
-    """Share of them that was sent in time."""
-    lag: Lag | None = None
-    rescale: Rescale | None = None
-    """None of a connector that kept its tasks."""
-    recovery: Recovery | None = None
-    """None of a trial in which nothing was to be broken."""
+    """Share of the offered records that was sent in time."""
     window_seconds: Amount | None = None
     """How long the drain took, from the first record to the last; the rate is that of a part of it."""
-    foreign_cores: Amount | None = None
-    """Cores that were busy with what is no part of the stack while the trial drained, or stolen; None if not known."""
-    stolen_cores: Amount | None = None
-    """Those of them that a hypervisor gave to other machines."""
-    read_ahead_records: Whole | None = None
-    """The most records at one moment that tasks had read and the sink had not stored; None if that is not known."""
     stalled_seconds: Amount | None = None
     """How long no new record was seen in the stalls of the drain, all together; None if they were not sought."""
-    monitoring_overhead_cores: Amount | None = None
-    """Cores that sinkbench itself and the workers' metrics took while the trial drained."""
     total_peak_memory_bytes: Amount | None = None
     """The most that Kafka, Connect and the cell's own sink held together at one moment; None if one was not seen."""
     disk_bytes_per_record: Amount | None = None
@@ -150,8 +158,6 @@ class TrialRecord(_OfCell):
     """How long it was not yet steady, which the rate leaves out; None if `steady` is not true."""
     others: list[str] = []
     """Who else was there: connectors that ran tasks on the same workers, and what was written by others meanwhile."""
-    audit: Audit | None = None
-    """None if the trial was not audited."""
     not_audited: str = ""
     """Why it was not; empty if it was."""
     lost_ranges: str = ""
@@ -162,13 +168,9 @@ class TrialRecord(_OfCell):
     """The same of those that are not as they were sent."""
     wrong_keys: dict[str, list[str]] = {}
     """The first keys that are stale, missing or not deleted, by these words."""
-    bloat: Bloat | None = None
-    """None of a load without changes."""
     reconciliation: Reconciliation | None = None
     figures: dict[str, float] = {}
     """Figures without a field of their own, by name."""
-    notes: list[str] = []
-    """What a reader must know of numbers that may be used, such as counts that disagree."""
     samples: str | None = None
     """The file of its samples, relative to the run's folder."""
     pilot: bool = False
@@ -189,10 +191,6 @@ class CellSummary(_OfCell):
 
     trials: Whole
     """Trials that were taken, valid or not."""
-    offered_records_per_second: Amount | None = None
-    """The rate at which records were offered; of a capacity, that which was confirmed. None of a drain."""
-    lag: Lag | None = None
-    """Of the valid trial whose lag grew most."""
     search: list[SearchStep] = []
     """The way to a capacity."""
     records_per_second: RatePerSecond | None = None
@@ -200,23 +198,14 @@ class CellSummary(_OfCell):
     what was stored of it."""
     fastest_trial: Amount | None = None
     """The highest records per second of any of its trials, also of those that were not warm or are invalid."""
-    read_ahead_records: Whole | None = None
-    """The most of its valid trials."""
     total_cpu_seconds_per_million: Spread | None = None
     """CPU seconds of all services together for a million records, without sinkbench's own; None if one was not seen."""
     total_peak_memory_bytes: Spread | None = None
     """The most that Kafka, Connect and the cell's own sink held together at one moment; None if one was not seen."""
     disk_bytes_per_record: Spread | None = None
     """What the sink's index or table took on its disk after a flush, for each stored row."""
-    bloat: Bloat | None = None
-    """Of a load of changes: medians of rows and bytes of the valid trials, and sums of deadlocks and rollbacks of all
-    trials, valid or not."""
     cost: Cost | None = None
     """By the run's prices; None without any, and if the rate may not be quoted."""
-    foreign_cores: Amount | None = None
-    """The most of the valid trials; `stolen_cores` and `monitoring_overhead_cores`, too."""
-    stolen_cores: Amount | None = None
-    monitoring_overhead_cores: Amount | None = None
     at_least: Reason | None = None
     """Why the rate may not be quoted: it was not warm, not steady, or not alone, or it is not known whether the sink
     has what was sent. Its figures are the `fastest_trial` of the valid ones, whose CPU time, memory and disk stand in
@@ -227,18 +216,10 @@ class CellSummary(_OfCell):
     once, or no block has both."""
     ratio: RatioTo | None = None
     """To the run's slowest cell that does the same job; None for that one itself, and where no block has both."""
-    rescale: Rescale | None = None
-    """Medians of the valid trials."""
-    recovery: Recovery | None = None
-    """Over the valid trials; None of a cell without a fault."""
-    audit: Audit | None = None
-    """The sum over all trials that were audited, valid or not: a loss is not hidden by an invalid trial."""
     not_audited: Whole = 0
     """Trials without an audit, valid or not: what they lost is not known."""
     figures: dict[str, Spread] = {}
     """Figures without a field of their own, by name."""
-    notes: list[str] = []
-    """What a reader must know of numbers that may be used, such as trials that were left out."""
     passed: bool
     """Whether the numbers may be used and everything that is checked held."""
     faults: list[Reason] = []

@@ -7,19 +7,18 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 from rich.table import Table
-from rich.text import Text
 
 from sinkbench.analysis.rates import usable_rate
 from sinkbench.bottleneck.verdict import NOT_IDENTIFIED, causes_of
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics import WHERE
 from sinkbench.metrics.changes import CHANGES
+from sinkbench.metrics.connections import LOADS
 from sinkbench.metrics.cost import COSTS
 from sinkbench.metrics.cpu import much_foreign
 from sinkbench.metrics.durability import DURABILITY
 from sinkbench.metrics.format import percent, whole
 from sinkbench.metrics.memory import RESOURCES
-from sinkbench.metrics.metric import ROOMY
 from sinkbench.metrics.names import cell_name
 from sinkbench.metrics.pool import POOLS
 from sinkbench.metrics.queries import READS
@@ -30,10 +29,17 @@ from sinkbench.results import Bottleneck, CellSummary, RunSummary, TrialRecord
 from sinkbench.summary.thresholds import threshold_lines
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.faults import fault_line, fault_lines, is_faults, matrix_table
-from sinkbench.tables.lines import load_lines, price_lines, record_lines
-from sinkbench.tables.percell import cell_table, cpu_table, load_table
-from sinkbench.tables.queries import query_lines, query_table
-from sinkbench.tables.stages import limit_line, scaling_line, scaling_table
+from sinkbench.tables.lines import (
+    limit_line,
+    load_lines,
+    price_lines,
+    query_lines,
+    query_table,
+    record_lines,
+    scaling_line,
+    scaling_table,
+)
+from sinkbench.tables.percell import cell_table, cpu_table
 from sinkbench.tables.text import new_table, plain_text, words
 
 # Messages of services, which have no common form.
@@ -58,11 +64,11 @@ def sections(summary: RunSummary, width: int = WIDTH, trials: Sequence[TrialReco
         ("queries", "Queries", [query_table(summary), cell_table(READS, summary), *query_lines(summary)]),
         ("bottlenecks", "Bottlenecks and limits", _bottlenecks(summary)),
         ("cpu", "CPU time", [cpu_table(summary)]),
-        ("memory", "Memory and disk", [cell_table(RESOURCES, summary, width)]),
+        ("memory", "Memory and disk", [cell_table(RESOURCES, summary)]),
         ("cost", "Cost", [cell_table(COSTS, summary), *price_lines(summary)]),
         ("pool", "Connection pool", [cell_table(POOLS, summary)]),
         ("durability", "Durability", [cell_table(DURABILITY, summary)]),
-        ("notes", "Notes", remarks(summary, width)),
+        ("notes", "Notes", remarks(summary)),
         ("trials", "Trials", [trial_table(summary, trials)]),
     ]
     kept = [Section(key, title, [part for part in parts if part is not None]) for key, title, parts in found]
@@ -103,7 +109,7 @@ def heading(summary: RunSummary) -> list[str]:
     return [f"run {summary.run}{unfinished}", ", ".join(filter(None, parts))]
 
 
-def remarks(summary: RunSummary, width: int = WIDTH) -> list[str]:
+def remarks(summary: RunSummary) -> list[str]:
     """Faults and notes of each cell in full, and what holds for the whole run."""
     lines = []
     for cell in summary.cells:
@@ -127,8 +133,6 @@ def remarks(summary: RunSummary, width: int = WIDTH) -> list[str]:
     overhead = [cell.monitoring_overhead_cores for cell in summary.cells if cell.monitoring_overhead_cores is not None]
     if overhead:
         lines.append(f"Monitoring overhead: at most {percent(max(overhead))} of one core.")
-    if width < ROOMY:
-        lines.append(f"Records per write and CPU seconds are shown from {ROOMY} columns on.")
     return lines
 
 
@@ -151,17 +155,17 @@ def main_tables(summary: RunSummary, width: int = WIDTH) -> list[str | Table | N
     """The result of a run in the tables of its mode."""
     if is_faults(summary):
         return [matrix_table(summary), fault_line(summary), *fault_lines(summary)]
-    rates = load_table(summary, width) if is_load(summary) else cell_table(CELLS, summary, width)
-    return [rates, cell_table(RESCALES, summary)]
+    rates = LOADS if is_load(summary) else CELLS
+    return [cell_table(key, summary, width) for key in (rates, RESCALES)]
 
 
 def trial_table(summary: RunSummary, trials: Sequence[TrialRecord]) -> Table | None:
     """Every trial in the order taken; None without any."""
     names = {cell.cell: cell_name(cell, summary) for cell in summary.cells}
-    table = new_table("cell", "block", "records", "records/s", "warm-up\nseconds", "seconds", words("used"))
+    rows = []
     for trial in trials:
         why = trial.invalid[0] if trial.invalid else "no: not warm" if trial.warm is False else "yes"
-        row = [
+        row = (
             names.get(trial.cell, trial.label),
             "pilot" if trial.pilot else f"{trial.block}",
             whole(trial.records),
@@ -169,9 +173,10 @@ def trial_table(summary: RunSummary, trials: Sequence[TrialRecord]) -> Table | N
             whole(trial.warm_up_seconds),
             whole(trial.seconds),
             f"no: {why}" if trial.invalid else why,
-        ]
-        table.add_row(*map(Text, row))
-    return table if table.row_count else None
+        )
+        rows.append(row)
+    heads = ("block", "records", "records/s", "warm-up\nseconds", "seconds", words("used"))
+    return new_table("cell", *heads, rows=rows) if rows else None
 
 
 def _cells(summary: RunSummary, width: int) -> list[str | Table | None]:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from rich.table import Table
-from rich.text import Text
 
 from sinkbench.metrics import WHERE
 from sinkbench.metrics.format import NOT_MEASURED, formatted, tenths
@@ -17,7 +16,7 @@ from sinkbench.runs.compare import Compared, Comparison
 from sinkbench.runs.listing import RunRow
 from sinkbench.runs.reader import StoredRun
 from sinkbench.tables.cells import machine_in_words, resumed_in_words
-from sinkbench.tables.text import cut, escaped, markdown_table, new_table, plain_text, words
+from sinkbench.tables.text import cut, new_table, plain_text, words
 
 _LONGEST_VALUE = 44
 SAME = "Environment, plan and connectors are the same."
@@ -27,19 +26,22 @@ def headers(figure: str) -> tuple[str, ...]:
     return ("cell", f"A {figure}", f"B {figure}", "B/A", "95 % interval", "verdict")
 
 
-Part = str | tuple[Sequence[str], Sequence[Sequence[str]]]
-"""A line, or the heads and the rows of a table."""
+Part = str | Table
 
 
 def compared(comparison: Comparison) -> list[list[Part]]:
     """A comparison of two runs in blocks: the runs, what differs, a table for each figure, and remarks."""
-    found = [(each.what, each.a, each.b) for each in comparison.differences]
+    found = [
+        (each.what, *(cut(" ".join(text.split()), _LONGEST_VALUE) for text in (each.a, each.b)))
+        for each in comparison.differences
+    ]
     blocks: list[list[Part]] = [
         [f"{side}: {_run(run.summary)}" for side, run in (("A", comparison.a), ("B", comparison.b))],
-        [(("differs", "A", "B"), found) if found else SAME],
+        [new_table("differs", words("A"), words("B"), rows=found) if found else SAME],
     ]
     for figure, cells in comparison.by.items():
-        blocks.append([(headers(figure), [_row(cell) for cell in cells])])
+        first, *others, last = headers(figure)
+        blocks.append([new_table(first, *others, words(last), rows=map(_row, cells))])
     return [*blocks, [*remarks(comparison)]]
 
 
@@ -58,43 +60,14 @@ def side_by_side(runs: Sequence[StoredRun]) -> list[list[Part]]:
         rows.append((key, *texts))
     return [
         [f"{name}: {_run(run.summary)}" for name, run in zip(names, runs, strict=True)],
-        [(("records/s", *names), rows)],
+        [new_table("records/s", *names[:-1], words(names[-1]), rows=rows)],
         ["For verdicts compare two of them: sinkbench compare RUN RUN"],
     ]
 
 
 def as_text(blocks: Iterable[Sequence[Part]]) -> str:
     """For a terminal or a pipe; long names of cells make it wide."""
-    parts: list[str | Table] = []
-    for block in blocks:
-        parts += [part if isinstance(part, str) else _table(*part) for part in block]
-        parts += [""] if block else []
-    return plain_text([*parts, WHERE])
-
-
-def as_markdown(blocks: Iterable[Sequence[Part]]) -> str:
-    texts = [
-        [
-            line
-            for part in block
-            for line in (
-                [f"- {escaped(part)}"] if isinstance(part, str) else markdown_table(*part, range(1, len(part[0]) - 1))
-            )
-        ]
-        for block in blocks
-    ]
-    return "\n\n".join("\n".join(lines) for lines in texts if lines) + "\n"
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    if heads[0] == "differs":
-        table = new_table(heads[0], *map(words, heads[1:]))
-        rows = [[cut(" ".join(text.split()), _LONGEST_VALUE) for text in row] for row in rows]
-    else:
-        table = new_table(heads[0], *heads[1:-1], words(heads[-1]))
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
+    return plain_text([*(part for block in blocks for part in (*block, *([""] if block else []))), WHERE])
 
 
 def _run(summary: RunSummary) -> str:
@@ -135,15 +108,10 @@ def remarks(comparison: Comparison) -> list[str]:
 
 
 def runs_table(rows: Sequence[RunRow]) -> str:
-    table = new_table(
-        "run",
-        *map(words, ("started (UTC)", "plan", "machine", "stack")),
-        "trials",
-        *map(words, ("complete", "passed", "")),
-    )
-    for row in rows:
-        table.add_row(*map(Text, (row.run, row.started or NOT_MEASURED, *_told(row))))
-    return plain_text([table])
+    heads = [words(head) for head in ("started (UTC)", "plan", "machine", "stack", "trials", "complete", "passed", "")]
+    heads[4].justify = "right"
+    texts = [(row.run, row.started or NOT_MEASURED, *_told(row)) for row in rows]
+    return plain_text([new_table("run", *heads, rows=texts)])
 
 
 def _told(row: RunRow) -> tuple[str, ...]:
@@ -155,11 +123,6 @@ def _told(row: RunRow) -> tuple[str, ...]:
         machine_in_words(summary.environment) or NOT_MEASURED,
         str(summary.environment.get("stack") or NOT_MEASURED),
         f"{sum(cell.trials for cell in summary.cells)}",
-        _yes(summary.complete),
-        _yes(summary.passed),
+        *("yes" if each else "no" for each in (summary.complete, summary.passed)),
         resumed_in_words(summary),
     )
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.table import Table
-from rich.text import Text
-
 from sinkbench.analysis.deadletters import Cause, DeadLetter
 from sinkbench.metrics.format import NOT_MEASURED, whole
 from sinkbench.tables.text import cut, new_table, plain_text, words
@@ -16,21 +13,19 @@ LONGEST_REASON = 140
 
 
 def dead_letter_table(causes: Sequence[Cause]) -> str:
-    table = new_table("connector", words("stage"), "records", words("first from"), words("reason"))
-    for cause in causes:
-        row = [
+    rows = [
+        (
             cause.connector or NOT_MEASURED,
             cause.stage or NOT_MEASURED,
             whole(len(cause.letters)),
             _source(cause.letters[0]),
             cut(cause.reason, LONGEST_REASON) or NOT_MEASURED,
-        ]
-        table.add_row(*map(Text, row))
-    parts: list[str | Table] = [table]
-    for cause in causes:
-        letter = cause.letters[0]
-        parts.append(f"{_source(letter)}: {_shown(letter.value)}")
-    return plain_text(parts)
+        )
+        for cause in causes
+    ]
+    heads = (words("stage"), "records", words("first from"), words("reason"))
+    firsts = [f"{_source(letter)}: {_shown(letter.value)}" for letter in (cause.letters[0] for cause in causes)]
+    return plain_text([new_table("connector", *heads, rows=rows), *firsts])
 
 
 def _source(letter: DeadLetter) -> str:

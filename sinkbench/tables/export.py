@@ -7,20 +7,20 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
+from xml.etree import ElementTree as ET
 
+from loadgen.reading import printable
 from sinkbench.errors import ResultsError
 from sinkbench.metrics import METRICS
-from sinkbench.metrics.audit import counted
-from sinkbench.metrics.connections import connections
-from sinkbench.metrics.format import formatted
 from sinkbench.metrics.metric import ByService, Export, Value
-from sinkbench.metrics.rate import has_interval, rate_and_spread
 from sinkbench.results import CellSummary, RunSummary
+from sinkbench.secrets import redacted
+from sinkbench.summary.thresholds import outcomes
 from sinkbench.tables.answers import answer_lines
-from sinkbench.tables.cells import heading, remarks
-from sinkbench.tables.faults import is_faults, matrix_texts
-from sinkbench.tables.junit import junit
-from sinkbench.tables.text import escaped, markdown_table
+from sinkbench.tables.cells import heading, main_tables, remarks
+from sinkbench.tables.text import markdown
+
+_ANY_WIDTH = 10_000
 
 
 def export(summary: RunSummary, form: str) -> str:
@@ -74,33 +74,30 @@ def _json(summary: RunSummary) -> str:
 
 
 def _markdown(summary: RunSummary) -> str:
-    lines = [*heading(summary), *answer_lines(summary), *remarks(summary)]
-    above = [f"- {escaped(line)}" for line in lines[:2]]
-    below = [f"- {escaped(line.removeprefix('* '))}" for line in lines[2:]]
-    span = "95 % CI or (min-max)" if any(map(has_interval, summary.cells)) else "min-max"
-    heads = ("cell", "tasks", "records/s", span, "records/write", "peak conns", "lost", "dupl.", "verdict")
-    rows = markdown_table(heads, map(_markdown_row, summary.cells), range(1, 8))
-    if is_faults(summary):
-        headers, texts = matrix_texts(summary)
-        rows = markdown_table(headers, [[text.replace("\n", ", ") for text in row] for row in texts])
-    return "\n\n".join("\n".join(part) for part in (above, rows, below) if part) + "\n"
+    parts = [part for part in main_tables(summary, _ANY_WIDTH) if part is not None]
+    below = [line.removeprefix("* ") for line in [*answer_lines(summary), *remarks(summary)]]
+    return markdown([heading(summary), parts[:1], [*parts[1:], *below]])
 
 
-def _markdown_row(cell: CellSummary) -> tuple[str, ...]:
-    return (
-        cell.cell,
-        f"{cell.tasks}",
-        *rate_and_spread(cell, in_brackets=True),
-        formatted(cell.records_per_write, ",.1f"),
-        connections(cell),
-        *counted(cell),
-        cell.verdict,
-    )
+def junit(summary: RunSummary) -> str:
+    """The run as a test suite; a threshold that is not decided is skipped, which is neither passed nor failed."""
+    cases = [(cell.cell, "checks", cell.passed if cell.trials else None, cell.verdict) for cell in summary.cells]
+    cases += [(each.cell, f"{each.figure} {each.bound}", each.passed, each.line[2:]) for each in outcomes(summary)]
+    verdicts = [passed for _, _, passed, _ in cases]
+    counts = {"tests": len(cases), "failures": verdicts.count(False), "skipped": verdicts.count(None)}
+    numbers = {name: str(count) for name, count in counts.items()}
+    suite = ET.Element("testsuite", {"name": _text(summary.run), "errors": "0", **numbers})
+    for cell, name, passed, line in cases:
+        case = ET.SubElement(suite, "testcase", {"classname": _text(cell), "name": _text(name)})
+        if passed is not True:
+            ET.SubElement(case, "skipped" if passed is None else "failure", {"message": _text(line)})
+    ET.indent(suite)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suite, "unicode") + "\n"
 
 
-FORMATS: dict[str, Callable[[RunSummary], str]] = {
-    "csv": _csv,
-    "json": _json,
-    "junit": junit,
-    "md": _markdown,
-}
+def _text(text: str) -> str:
+    """A text without secrets and without characters that XML cannot hold."""
+    return printable(redacted(text)).encode("utf-8", "replace").decode("utf-8")
+
+
+FORMATS: dict[str, Callable[[RunSummary], str]] = {"csv": _csv, "json": _json, "junit": junit, "md": _markdown}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from rich.table import Table
-from rich.text import Text
 
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.format import NOT_MEASURED, how_many, tenths, whole
@@ -44,17 +43,9 @@ def matrix_cells(summary: RunSummary) -> tuple[list[str], list[str], dict[tuple[
 
 
 def matrix_table(summary: RunSummary) -> Table:
-    (first, *pipelines), rows = matrix_texts(summary)
-    table = new_table(first, *(words(each.replace("/", "/\n", 1)) for each in pipelines))
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
-
-
-def matrix_texts(summary: RunSummary) -> tuple[list[str], list[list[str]]]:
     faults, pipelines, cells = matrix_cells(summary)
     rows = [[fault, *(_in_short(cells.get((fault, each))) for each in pipelines)] for fault in faults]
-    return ["fault", *pipelines], rows
+    return new_table("fault", *(words(each.replace("/", "/\n", 1)) for each in pipelines), rows=rows)
 
 
 def fault_line(summary: RunSummary) -> str:

@@ -1,10 +1,18 @@
-"""Lines below the tables of a run: the basis of latencies, prices, and results about the records."""
+"""Lines and tables about a run as a whole: latencies, prices, records, queries, limits, and scaling with tasks."""
 
 from __future__ import annotations
 
-from sinkbench.metrics.format import milliseconds, times
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from sinkbench.analysis.limits import CONNECT, GENERATOR, KAFKA
+from sinkbench.analysis.rates import most
+from sinkbench.metrics.format import NOT_MEASURED, formatted, how_many, milliseconds, span, times, whole
 from sinkbench.metrics.names import cell_name
-from sinkbench.results import Audit, LatencyMs, RunSummary
+from sinkbench.metrics.queries import job_of
+from sinkbench.results import Asked, Audit, CellSummary, Fit, LatencyMs, Limit, LimitInBlock, RunSummary, Scaling
+from sinkbench.tables.text import new_table
 
 
 def load_lines(summary: RunSummary) -> list[str]:
@@ -97,3 +105,136 @@ def data_check(summary: RunSummary) -> str:
     unaudited = sum(cell.not_audited for cell in summary.cells)
     missing = f"; {unaudited} of {sum(cell.trials for cell in summary.cells)} trials not audited" if unaudited else ""
     return f"Data check: {', '.join(found)}{checked}{missing}."
+
+
+def query_table(summary: RunSummary) -> Table | None:
+    """A row per cell, a column per query; None if none was asked."""
+    cells = [cell for cell in summary.cells if cell.queries]
+    if not cells:
+        return None
+    names = list(dict.fromkeys(each.query for cell in cells for each in cell.queries))
+    rows = []
+    for cell in cells:
+        found = {each.query: each for each in cell.queries}
+        stored = whole(most(each.rows for each in cell.queries))
+        rows.append((cell_name(cell, summary), stored, by_index(cell), *(shown(found.get(name)) for name in names)))
+    return new_table("pipeline", "rows", "by an\nindex", *(name.replace("-", "\n") for name in names), rows=rows)
+
+
+def by_index(cell: CellSummary) -> str:
+    """The number of queries that a cell answers correctly using an index, of all, as 5/7."""
+    job = job_of(cell)
+    return NOT_MEASURED if job is None else f"{len(job)}/{len(cell.queries)}"
+
+
+def shown(asked: Asked | None) -> str:
+    """As `12 ms`, `840 ms full scan` without an index, `wrong` or `failed`."""
+    if asked is None:
+        return NOT_MEASURED
+    if asked.problem:
+        return "failed"
+    if asked.right is False:
+        return "wrong"
+    time = NOT_MEASURED if asked.milliseconds is None else f"{asked.milliseconds:,.0f} ms"
+    return time if asked.by_index else f"{time} full scan"
+
+
+def query_lines(summary: RunSummary) -> list[str]:
+    """Which answers are wrong and why, and a legend; empty if no query was asked."""
+    lines = []
+    for cell in summary.cells:
+        failed = [f"{each.query} ({each.problem})" for each in cell.queries if each.problem]
+        wrong = [each.query for each in cell.queries if each.right is False and not each.problem]
+        if wrong:
+            lines.append(f"{cell_name(cell, summary)}: cannot answer {', '.join(wrong)} rightly.")
+        if cell.reads is not None and cell.reads.problem:
+            lines.append(f"{cell_name(cell, summary)}: {cell.reads.failed:,} queries failed: {cell.reads.problem}.")
+        if cell.reads is not None and cell.reads.unasked:
+            lines.append(
+                f"{cell_name(cell, summary)}: {cell.reads.unasked:,} queries were due and not begun before the end: the"
+                " sink answers fewer a second, so that latencies would be longer."
+            )
+        if failed:
+            lines.append(f"{cell_name(cell, summary)}: queries failed: {'; '.join(failed)}.")
+    if any(cell.queries for cell in summary.cells):
+        what = "Each query was asked once after a trial, of a sink with nothing else to do"
+        lines.append(f"{what}; full scan: it read every record, no index helps.")
+    if any(cell.reads is not None for cell in summary.cells):
+        lines.append(
+            "A query's time counts from when it was due: loaded during the load, idle when all of it was stored."
+        )
+    return lines
+
+
+def limit_line(limit: Limit) -> str:
+    """A limit in words: `limit of postgres: 163,000 records/s by COPY of 1,024 rows over 2 connections`."""
+    if limit.records_per_second is None:
+        return f"limit of {limit.sink} by {limit.way}: not measured: {limit.note or 'no reason was given'}"
+    line = f"limit of {limit.sink}: {whole(limit.records_per_second)} records/s{_spread(limit)} by"
+    if limit.sink == GENERATOR:
+        return f"{line} {limit.way} alone"
+    if limit.sink == KAFKA:
+        return f"{line} a plain consumer group of {limit.connections}"
+    if limit.sink == CONNECT:
+        return f"{line} {limit.connections} tasks of {limit.way} that drop every record"
+    over = how_many(limit.connections or 0, "connection")
+    return f"{line} {limit.way} of {limit.batch:,} records over {over}{_missing(limit)}"
+
+
+def limit_in_block_line(limit: Limit, found: LimitInBlock) -> str:
+    what = f"limit of {limit.sink} by {limit.way}, block {found.block}"
+    if found.records_per_second is None:
+        return f"{what}: not measured: {found.problem or 'no reason was given'}"
+    return f"{what}: {whole(found.records_per_second)} records/s"
+
+
+def _spread(limit: Limit) -> str:
+    """The interval of a limit's rate; else its range and the number of blocks; or empty."""
+    spread = limit.spread
+    if spread is None or len(spread.values) < 2:
+        return ""
+    if spread.interval is not None:
+        return f" ({span(spread.interval.low, spread.interval.high)}, {len(spread.values)} blocks, 95 % interval)"
+    return f" ({span(spread.low, spread.high)}, the lowest and highest of {len(spread.values)} blocks)"
+
+
+def _missing(limit: Limit) -> str:
+    """In how many blocks a limit could not be measured, with the first reason."""
+    problems = [each.problem for each in limit.in_blocks if each.records_per_second is None]
+    if not problems:
+        return ""
+    return f"; not measured in {len(problems)} of {len(limit.in_blocks)} blocks: {problems[0] or 'no reason was given'}"
+
+
+def scaling_table(scalings: Sequence[Scaling]) -> Table:
+    """One row per number of tasks of each pipeline; without the fit if the data do not support the law."""
+    rows = []
+    for each in scalings:
+        for place, point in enumerate(each.points):
+            fitted, added = (point.fitted, point.added_worker) if each.supported else (None, None)
+            name = "" if place else each.label
+            rows.append((name, f"{point.tasks}", whole(point.measured), whole(fitted), formatted(added, "+,.0f")))
+    return new_table("scaling", "tasks", "measured\nrecords/s", "fitted\nrecords/s", "one more\nworker", rows=rows)
+
+
+def scaling_line(scaling: Scaling) -> str:
+    """The law's parameters and its peak, or why the data do not support a fit."""
+    name = scaling.label
+    if not scaling.supported or not (scaling.one_task and scaling.contention and scaling.coherency):
+        return f"{name}: the data do not support a fit: {scaling.why}"
+    numbers = (
+        f"one task {_estimate(scaling.one_task, ',.0f')} records/s,"
+        f" contention {_estimate(scaling.contention, '.2g')}, coherency {_estimate(scaling.coherency, '.2g')}"
+    )
+    if scaling.peak_tasks is not None:
+        fewest = scaling.points[0].tasks
+        if scaling.peak_tasks.estimate <= fewest:
+            return f"{name}: {numbers}; the rate is highest at {fewest} tasks or fewer"
+        return f"{name}: {numbers}; the rate peaks at {_estimate(scaling.peak_tasks, '.0f')} tasks"
+    few = "" if scaling.coherency.interval else " (too few trials for an interval)"
+    return f"{name}: {numbers}; no peak within the data{few}"
+
+
+def _estimate(fit: Fit, form: str) -> str:
+    found = fit.interval
+    return f"{fit.estimate:{form}}" + (f" ({found.low:{form}} to {found.high:{form}})" if found else "")

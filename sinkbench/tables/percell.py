@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
 from rich.table import Column as RichColumn
 from rich.table import Table
 from rich.text import Text
@@ -18,23 +17,27 @@ from sinkbench.metrics.cost import COSTS
 from sinkbench.metrics.durability import DURABILITY
 from sinkbench.metrics.format import NOT_MEASURED, seconds_each, tenths, whole
 from sinkbench.metrics.memory import RESOURCES
-from sinkbench.metrics.metric import WIDE, Column, View, find
+from sinkbench.metrics.metric import Column, View, find
 from sinkbench.metrics.names import folded, marked_name
 from sinkbench.metrics.pool import POOLS
 from sinkbench.metrics.queries import READS
-from sinkbench.metrics.rate import CELLS, name_in_cells
+from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.recovery import RECOVERIES, STATUS
 from sinkbench.metrics.rescale import RESCALES
 from sinkbench.results import CellSummary, RunSummary
-from sinkbench.tables.text import new_table, words
+from sinkbench.tables.text import new_table, width_of, words
 
-_BOUNDLESS = 1_000
 _LONGEST_NAME = 32
+# The columns that a table which is too wide does without, in turn; the first ones only if all rows say the same, which
+# the lines around the table say, too.
+_IF_ALIKE = ("dupl.", "twice", "lost", "tasks\n(per\nworker)")
+_SPARE = (*_IF_ALIKE, "p99.9\nms", "peak\nconns", "most\nlag", "95 %\ninterval")
 
 
 @dataclass(frozen=True)
 class CellTable:
-    """A table with one row per cell; `has` says whether a cell is in it, `needs` whether a run has it at all."""
+    """A table with one row per cell; `has` says whether a cell is in it, `needs` whether a run has it at all, `fits`
+    whether it drops columns where it is too wide."""
 
     key: str
     first: str | Callable[[View], str] = "pipeline"
@@ -42,16 +45,13 @@ class CellTable:
     has: Callable[[CellSummary], object] = lambda _: True
     needs: Callable[[View], object] = lambda _: True
     caption: str = ""
+    fits: bool = False
 
 
 def _took(cell: CellSummary) -> object:
     return (
         cell.peak_memory or cell.total_peak_memory_bytes or cell.disk_bytes_per_record or cell.fetched_bytes_per_record
     )
-
-
-def _name_of_load(cell: CellSummary, view: View) -> str:
-    return cell.label.replace("/", "/\n", 1) if view.width < WIDE else cell.label
 
 
 def _marked(cell: CellSummary, view: View) -> str:
@@ -63,9 +63,9 @@ def _currency(view: View) -> str:
 
 
 _KINDS = (
-    CellTable(CELLS, name=name_in_cells, has=lambda cell: cell.rescale is None),
-    CellTable(LOADS, name=_name_of_load),
-    CellTable(RESCALES, "rescale", has=lambda cell: cell.rescale is not None),
+    CellTable(CELLS, name=lambda cell, _: folded(cell.label, _LONGEST_NAME), has=lambda cell: cell.rescale is None),
+    CellTable(LOADS, fits=True),
+    CellTable(RESCALES, "rescale", has=lambda cell: cell.rescale is not None, fits=True),
     CellTable(RECOVERIES),
     CellTable(STATUS),
     CellTable(READS, needs=lambda view: view.any(lambda cell: cell.reads_per_second is not None)),
@@ -86,32 +86,40 @@ TABLES = {table.key: table for table in _KINDS}
 
 def cell_table(key: str, summary: RunSummary, width: int = 140) -> Table | None:
     """The table of that name; None if the run has no data for it."""
-    view, kind = View(summary, width), TABLES[key]
+    view, kind = View(summary), TABLES[key]
     cells = [cell for cell in summary.cells if kind.has(cell)]
     if not cells or not kind.needs(view):
         return None
-    columns = columns_of(key, view)
-    table = new_table("", *(_rich(column, view) for column in columns))
-    # As a Text, since rich would take brackets in a user's currency as markup.
-    table.columns[0].header = kind.first if isinstance(kind.first, str) else Text(kind.first(view))
+    names, columns = [kind.name(cell, view) for cell in cells], columns_of(key, view)
+    table = _table(kind, view, names, columns, cells)
+    if kind.fits and width_of(table) > width:
+        names = [name.replace("/", "/\n", 1) for name in names]
+        texts = {column.head: {column.text(cell, view) for cell in cells} for column in columns}
+        empty = [head for head, found in texts.items() if found == {NOT_MEASURED}]
+        spare = [head for head in _SPARE if head not in _IF_ALIKE or len(texts.get(head, "")) == 1]
+        for dropped in ("", *empty, *spare):
+            columns = [column for column in columns if column.head != dropped]
+            table = _table(kind, view, names, columns, cells)
+            if width_of(table) <= width:
+                break
     if kind.caption:
         table.caption, table.caption_justify = Text(kind.caption), "left"
-    for cell in cells:
-        table.add_row(*map(Text, (kind.name(cell, view), *(column.text(cell, view) for column in columns))))
     return table
+
+
+def _table(
+    kind: CellTable, view: View, names: Sequence[str], columns: Sequence[Column], cells: Sequence[CellSummary]
+) -> Table:
+    rows = [(name, *(column.text(cell, view) for column in columns)) for name, cell in zip(names, cells, strict=True)]
+    # As a Text, since rich would take brackets in a user's currency as markup.
+    first = kind.first if isinstance(kind.first, str) else Text(kind.first(view))
+    return new_table(first, *(_rich(column, view) for column in columns), rows=rows)
 
 
 def columns_of(key: str, view: View) -> Sequence[Column]:
     """The columns that a view shows of a table, from left to right."""
     found = [column for metric in METRICS for column in metric.columns if column.table == key and column.shown(view)]
     return sorted(found, key=lambda column: column.place)
-
-
-def load_table(summary: RunSummary, width: int) -> Table | None:
-    """The table of constant loads; names wrap after their sink if it exceeds `width` columns."""
-    table = cell_table(LOADS, summary, _BOUNDLESS)
-    wide = table is not None and Console(width=_BOUNDLESS).measure(table).maximum > width
-    return cell_table(LOADS, summary, 0) if wide else table
 
 
 def cpu_table(summary: RunSummary) -> Table | None:
@@ -125,17 +133,17 @@ def cpu_table(summary: RunSummary) -> Table | None:
         return None
     view = View(summary)
     shares = [column for column in columns_of(CELLS, view) if column.head in ("JIT", "GC")]
-    table = new_table("CPU s per million", "all", *names, *(str(column.head) for column in shares))
+    rows = []
     for cell, found in cells:
         total = find(cell, "total_cpu_seconds_per_million.median")
         texts = map(seconds_each, (total, *(found.get(name) for name in names)))
-        table.add_row(*map(Text, (view.marked(cell), *texts, *(column.text(cell, view) for column in shares))))
-    return table
+        rows.append((view.marked(cell), *texts, *(column.text(cell, view) for column in shares)))
+    return new_table("CPU s per million", "all", *names, *(str(column.head) for column in shares), rows=rows)
 
 
 def required_table(summary: RunSummary, rate: float) -> Table:
     """What each cell has beyond a required rate, in records per second, and what it takes at that rate."""
-    table = new_table("pipeline", "records/s", "headroom", "cores at\nthat rate", "disk GB\na day")
+    rows = []
     rated = [cell.mode not in ("sustain", "faults") for cell in summary.cells]
     medians = [
         find(usable_rate(cell), "median") if has else None for cell, has in zip(summary.cells, rated, strict=True)
@@ -144,15 +152,15 @@ def required_table(summary: RunSummary, rate: float) -> Table:
         cpu, disk = (
             find(cell, f"{figure}.median") for figure in ("total_cpu_seconds_per_million", "disk_bytes_per_record")
         )
-        row = [
+        row = (
             marked_name(cell, summary),
             whole(median),
             NOT_MEASURED if median is None else f"{median / rate:.2f} times" if median >= rate else "TOO SLOW",
             tenths(None if cpu is None else cpu * rate / 1e6),
             tenths(None if disk is None else disk * rate * 86_400 / 1e9, 99.5),
-        ]
-        table.add_row(*map(Text, row))
-    return table
+        )
+        rows.append(row)
+    return new_table("pipeline", "records/s", "headroom", "cores at\nthat rate", "disk GB\na day", rows=rows)
 
 
 def cpu_by_service(cell: CellSummary) -> dict[str, float]:
@@ -168,5 +176,5 @@ def cpu_by_service(cell: CellSummary) -> dict[str, float]:
 def _rich(column: Column, view: View) -> str | RichColumn:
     head = column.head if isinstance(column.head, str) else column.head(view)
     if column.kind == "list":
-        return RichColumn(head, overflow="fold", min_width=14 if column.table == CELLS and view.width >= WIDE else 11)
+        return RichColumn(head, overflow="fold", min_width=14 if column.table == CELLS else 11)
     return words(head) if column.kind == "words" else head

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from sinkbench.metrics.metric import one_line
+
 _ANY_WIDTH = 1_000
 # Two pipelines must remain distinguishable.
 _LEAST_NAME = 28
@@ -19,10 +21,14 @@ _LEAST_NAME = 28
 _BETWEEN = 2
 
 
-def new_table(first: str, *others: str | Column) -> Table:
-    """An empty table: its column `first` has names; of the others a plain header has numbers."""
+def new_table(first: str | Text, *others: str | Column, rows: Iterable[Sequence[str]] = ()) -> Table:
+    """A table: its column `first` has names; of the others a plain header has numbers."""
     columns = (Column(each, justify="right", no_wrap=True) if isinstance(each, str) else each for each in others)
-    return Table(words(first), *columns, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    table = Table(words(""), *columns, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    table.columns[0].header = first
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def words(header: str) -> Column:
@@ -48,6 +54,11 @@ def cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
+def width_of(table: Table) -> int:
+    """The columns that a table takes if nothing in it is truncated."""
+    return sum(_needed(each) + _BETWEEN for each in table.columns) - _BETWEEN
+
+
 def _fitted(table: Table, width: int) -> int:
     """Gives names the width that the other columns leave, and returns the table's maximum width."""
     names, *others = table.columns
@@ -64,16 +75,22 @@ def _needed(column: Column) -> int:
     return max(cell_len(line) for each in (column.header, *column.cells) for line in str(each).split("\n"))
 
 
-def markdown_table(headers: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> list[str]:
-    """The lines of a table; columns in `numbers` are aligned right."""
-    right = set(numbers)
-    rule = ["---:" if place in right else "---" for place in range(len(headers))]
-    return [_markdown_row(headers), f"| {' | '.join(rule)} |", *map(_markdown_row, rows)]
+def markdown(blocks: Iterable[Iterable[str | Table]]) -> str:
+    """Blocks of lines, which become a list, and tables."""
+    texts = [
+        [line for part in block for line in ([f"- {escaped(part)}"] if isinstance(part, str) else _markdown(part))]
+        for block in blocks
+    ]
+    return "\n\n".join("\n".join(lines) for lines in texts if lines) + "\n"
 
 
 def escaped(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|~#])", r"\\\1", " ".join(text.split()))
 
 
-def _markdown_row(texts: Iterable[str]) -> str:
-    return f"| {' | '.join(map(escaped, texts))} |"
+def _markdown(table: Table) -> list[str]:
+    heads = [one_line(str(column.header)) for column in table.columns]
+    rule = "|".join(" ---: " if column.justify == "right" else " --- " for column in table.columns)
+    rows = zip(*([str(cell).replace("\n", ", ") for cell in column.cells] for column in table.columns), strict=True)
+    first, *texts = (f"| {' | '.join(map(escaped, row))} |" for row in (heads, *rows))
+    return [first, f"|{rule}|", *texts]

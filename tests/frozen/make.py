@@ -42,10 +42,10 @@ from sinkbench.summary.selftest import LABELS, is_selftest, noise_lines, noise_o
 from sinkbench.summary.thresholds import VALUES, threshold_lines
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import render
-from sinkbench.tables.comparison import as_markdown, as_text, compared, runs_table
+from sinkbench.tables.comparison import as_text, compared, runs_table
 from sinkbench.tables.export import export
 from sinkbench.tables.screen import screen
-from sinkbench.tables.text import plain_text
+from sinkbench.tables.text import markdown, plain_text
 from tests.frozen.renamed import NOW
 
 __all__ = [
@@ -67,9 +67,7 @@ __all__ = [
 HERE = Path(__file__).parent
 RUNS, EXPECTED = HERE / "runs", HERE / "expected"
 NAMES = sorted(folder.name for folder in RUNS.iterdir() if folder.is_dir())
-WIDTH, NARROW = 140, 80
-# Runs that are printed on a narrow terminal, too.
-NARROWED = {"drain-quick"}
+WIDTH = 140
 # Runs that are exported in formats other than JSON, too.
 EXPORTED = {"drain-quick", "drain-limits", "faults-poison"}
 # Runs of which the report's words and tables are kept, without its pictures.
@@ -206,8 +204,6 @@ def export_of(summary: RunSummary, form: str) -> str:
 def _more(name: str, plan: Plan, kept: StoredRun) -> Iterator[str]:
     """What a run's tables show on occasion only: an output each, below what it is."""
     summary = kept.summary
-    if name in NARROWED:
-        yield f"# in {NARROW} columns\n{render(summary, NARROW).rstrip()}"
     if name in ASKED:
         asked = summary.model_copy(update={"complete": True, "thresholds": _asked(summary)})
         yield "# thresholds\n" + "\n".join(threshold_lines(asked))
@@ -285,7 +281,7 @@ def comparisons(runs: Mapping[str, Path]) -> dict[str, str]:
             gates += [f"  {kind}: {line}" for kind in kinds for line in getattr(told, kind)]
         found[f"{name}.txt"] = f"{as_text(compared(comparison))}\n{_lines(gates)}"
         if name in ("pair", "records"):
-            found[f"{name}.md"] = as_markdown(compared(comparison))
+            found[f"{name}.md"] = markdown(compared(comparison))
     return found
 
 

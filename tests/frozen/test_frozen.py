@@ -72,6 +72,11 @@ def compared(unpacked: Callable[[str], Path]) -> dict[str, str]:
     return comparisons({name: unpacked(name) for name in NAMES})
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_screen_is_100_columns_wide_at_most(name: str, made: Callable[[str], dict[str, str]]) -> None:
+    assert max(map(len, made(name)["screen.txt"].splitlines())) <= 100
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_a_run_gives_what_it_gave(
     file: str, made: Callable[[str], dict[str, str]], unpacked: Callable[[str], Path]

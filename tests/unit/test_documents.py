@@ -14,7 +14,7 @@ from sinkbench.tables.cells import render
 from sinkbench.tables.comparison import headers
 from sinkbench.tables.export import BY_SERVICE
 from sinkbench.tables.export import COLUMNS as EXPORTED
-from sinkbench.tables.stages import scaling_table
+from sinkbench.tables.lines import scaling_table
 from tests.support.present import present
 from tests.support.trials import cell_summary, run_summary
 

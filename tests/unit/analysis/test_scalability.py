@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sinkbench.analysis.scalability import Law, fit, scaling_of
 from sinkbench.results import Scaling
-from sinkbench.tables.stages import scaling_line
+from sinkbench.tables.lines import scaling_line
 from tests.support.present import present
 
 TASKS = (3, 6, 12, 24)

@@ -12,7 +12,7 @@ from sinkbench.errors import ReasonCode
 from sinkbench.metrics.limit import efficiency_and_spread
 from sinkbench.results import CellSummary, Limit, LimitInBlock
 from sinkbench.tables.cells import render
-from sinkbench.tables.stages import limit_line
+from sinkbench.tables.lines import limit_line
 from tests.support.present import present
 from tests.support.trials import cell_in_blocks, cell_summary, run_summary, with_limits
 

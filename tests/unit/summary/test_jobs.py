@@ -3,7 +3,7 @@
 from sinkbench.metrics.queries import job_of
 from sinkbench.results import Asked
 from sinkbench.summary.cells import summarize
-from sinkbench.tables.queries import by_index, query_lines, query_table, shown
+from sinkbench.tables.lines import by_index, query_lines, query_table, shown
 from tests.support.present import present
 from tests.support.trials import CELL, cell_summary, run_summary, trial
 

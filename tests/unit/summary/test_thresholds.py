@@ -17,7 +17,7 @@ from sinkbench.results import Audit, Connections, RunSummary
 from sinkbench.summary.cells import summarize
 from sinkbench.summary.thresholds import VALUES, exit_code, outcomes, threshold_lines
 from sinkbench.tables.cells import sections
-from sinkbench.tables.junit import junit
+from sinkbench.tables.export import junit
 from tests.support.reasons import because
 from tests.support.samplerun import keep_run
 from tests.support.trials import JDBC, OTHER, run_summary, trial
