@@ -29,8 +29,7 @@ from sinkbench.plan.plan import CapacityPlan, Plan
 from sinkbench.plan.prices import load_prices
 from sinkbench.race.resume import load_unfinished, run_folder
 from sinkbench.race.session import resume_run, run_plan
-from sinkbench.runs.listing import find_run
-from sinkbench.runs.reader import load_run
+from sinkbench.runs.reader import find_run, load_run
 from sinkbench.runs.store import RunFolder
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.stack import Stack

@@ -13,8 +13,7 @@ from sinkbench.metrics.cost import with_prices
 from sinkbench.plan.prices import load_prices
 from sinkbench.runs.compare import compare as compare_runs
 from sinkbench.runs.gate import gate, percent_of
-from sinkbench.runs.listing import find_run, list_runs, newest_two
-from sinkbench.runs.reader import load_run, load_summary
+from sinkbench.runs.reader import find_run, list_runs, load_run, newest_two
 from sinkbench.suggest import did_you_mean
 from sinkbench.tables import comparison as table
 from sinkbench.tables.cells import render, sections, spaced
@@ -115,7 +114,7 @@ def export(
     results: Results = RESULTS,
 ) -> None:
     """docs/format.md has the columns."""
-    summary = load_summary(find_run(run, results))
+    summary = load_run(find_run(run, results)).summary
     paid = summary if prices is None else with_prices(summary, load_prices(prices).as_kept())
     put(export_run(paid, form), to)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,8 +18,6 @@ from sinkbench.results import CellSummary, RatePerSecond, RunSummary, Scaling
 from sinkbench.tables.percell import cpu_by_service
 
 _CURVE_POINTS = 60
-# A bar that is 20 times shorter than the longest is not legible.
-_FAR = 20
 
 
 def cpu(summary: RunSummary) -> Figure | None:
@@ -33,27 +31,11 @@ def cpu(summary: RunSummary) -> Figure | None:
         return None
     services = dict.fromkeys(name for _, parts in rows for name in parts)
     order = sorted(services, key=lambda name: -sum(parts.get(name, 0.0) for _, parts in rows))
-    charts = []
-    for place, each in enumerate(by_scale(rows)):
-        texts = [ends[name] for name, _ in each]
-        told = ", ".join(f"{name} {end}" for (name, _), end in zip(each, texts, strict=True))
-        svg = bars(f"cpu-{place}", each, "CPU s per million records", order, texts)
-        charts.append(Chart(f"CPU seconds per million records: {told}", svg))
-    several = " Cells that took many times as much have a chart, and a scale, of their own." if len(charts) > 1 else ""
-    caption = f"Seconds of one core for a million records, by service.{several}"
-    return Figure(caption, charts, "CPU seconds per million records")
-
-
-def by_scale(rows: Sequence[tuple[str, Mapping[str, float]]]) -> list[list[tuple[str, Mapping[str, float]]]]:
-    """The bars in groups with a common scale: none is more than 20 times as long as another."""
-    sums = [sum(parts.values()) for _, parts in rows]
-    groups: list[list[int]] = []
-    for place in sorted(range(len(rows)), key=sums.__getitem__):
-        if groups and sums[place] <= _FAR * max(sums[groups[-1][0]], 1e-9):
-            groups[-1].append(place)
-        else:
-            groups.append([place])
-    return [[rows[place] for place in sorted(group)] for group in groups]
+    texts = [ends[name] for name, _ in rows]
+    told = ", ".join(f"{name} {end}" for (name, _), end in zip(rows, texts, strict=True))
+    svg = bars("cpu", rows, "CPU s per million records", order, texts)
+    charts = [Chart(f"CPU seconds per million records: {told}", svg)]
+    return Figure("Seconds of one core for a million records, by service.", charts, "CPU seconds per million records")
 
 
 def against_tasks(summary: RunSummary) -> Figure | None:

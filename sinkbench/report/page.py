@@ -1,4 +1,5 @@
-"""The report of a run: its first screen, then the sections of `sinkbench show --all` with charts."""
+"""The report of a run: its first screen, then the sections of `sinkbench show --all` with charts, as one HTML text in
+which everything from a result is escaped."""
 
 from __future__ import annotations
 
@@ -7,19 +8,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from pydantic import JsonValue
 from rich.table import Table as RichTable
 
+from sinkbench.metrics import MEANINGS, METHODS, anchor
 from sinkbench.metrics.cost import with_prices
 from sinkbench.metrics.names import cell_name
 from sinkbench.report import charts
-from sinkbench.report.html import html_of
 from sinkbench.report.opening import about, opening
-from sinkbench.report.parts import Figure, File, Lines, PageSection, Part, Table, of_rich
-from sinkbench.report.timeline import courses_of, drawn, timeline
+from sinkbench.report.parts import Figure, File, Lines, Meanings, Opening, PageSection, Part, Table, of_rich
+from sinkbench.report.timeline import courses_of, timeline
 from sinkbench.results import Prices, RunSummary
 from sinkbench.runs.reader import StoredRun, load_run
 from sinkbench.runs.store import write_text
+from sinkbench.secrets import redacted
 from sinkbench.tables.cells import sections
 
 NAME = "report.html"
@@ -45,8 +49,7 @@ def write_report(run: Path, to: Path | None = None, prices: Prices | None = None
 def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
     """The sections below the first screen; `folder` has the run's samples, plan and connector files."""
     summary = kept.summary
-    trials, undrawn = drawn(kept.trials)
-    courses, missing = courses_of(folder, trials)
+    courses, missing = courses_of(folder, kept.trials)
     files, unread = _files(folder)
     names = {cell.cell: cell_name(cell, summary) for cell in summary.cells}
     names |= {trial.cell: trial.label for trial in kept.trials if trial.cell not in names}
@@ -65,12 +68,12 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
         )
         for section in sections(summary, _WIDE, kept.trials)
     ]
-    left_out = [*undrawn, *missing, *unread]
+    left_out = [*missing, *unread]
     more = len(left_out) - _MOST_NAMED
     rest = [*left_out[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]
     return [
         *found,
-        PageSection("course", "Each trial over time", timeline(names, trials, courses)),
+        PageSection("course", "Each trial over time", timeline(names, kept.trials, courses)),
         PageSection("environment", "Environment", _environment(summary)),
         PageSection("configuration", "Plan and connectors", files),
         PageSection("left-out", "Not in this report", [Lines(rest, bullets=True)] if rest else []),
@@ -123,3 +126,35 @@ def _value(value: JsonValue) -> str:
     if isinstance(value, list):
         return ", ".join(map(_value, value)) or "none"
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def html_of(title: str, heading: Sequence[str], opening: Opening, sections: Sequence[PageSection]) -> str:
+    """The whole page: title, heading, first screen, and the sections that have parts. Secrets are redacted."""
+    files = PackageLoader("sinkbench.report", ".")
+    pages = Environment(loader=files, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    pages.tests["of"] = _is
+    # Only these are already HTML: the drawings of draw.py, and this package's style.
+    pages.filters["as_svg"] = Markup
+    pages.filters["anchor"] = anchor
+    style = Markup(pages.get_template("style.css").render())  # noqa: S704
+    shown = [section for section in sections if section.parts]
+    if meanings := _meanings([*opening.sections, *shown]):
+        shown.append(PageSection("figures", "What each figure means", [Meanings(meanings)]))
+    texts = {"title": title, "heading": heading, "opening": opening}
+    page = pages.get_template("page.html")
+    return redacted(page.render(texts, sections=shown, style=style, methods=METHODS))
+
+
+def _meanings(sections: Sequence[PageSection]) -> dict[str, str]:
+    """The figures in the sections and their meanings, in the order of docs/methods.md."""
+    shown = set()
+    for part in (part for section in sections for part in section.parts):
+        if isinstance(part, Figure):
+            shown.add(part.meaning)
+        elif isinstance(part, Table):
+            shown |= {part.meanings[header] for header in part.headers if header in part.meanings}
+    return {heading: said for heading, said in MEANINGS.items() if heading in shown}
+
+
+def _is(part: Part, kind: str) -> bool:
+    return type(part).__name__ == kind

@@ -1,16 +1,103 @@
-"""Rate and lag over time of each trial, as small charts by cell."""
+"""Rate and lag over time of each trial, from its samples, as small charts by cell."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from sinkbench.report.draw import Drawing, dashes, series, short, ticks
+import numpy as np
+import numpy.typing as npt
+
+from loadgen.reading import read_text
+from sinkbench.errors import ResultsError
 from sinkbench.report.parts import Chart, Figure, Lines, Part
-from sinkbench.report.samples import Course, Series, course_of, read_samples
+from sinkbench.report.plots import Drawing, dashes, series, short, ticks
 from sinkbench.results import TrialRecord
+
+SHORTEST_STEP_SECONDS = 0.5
+# Even hours of samples are smaller.
+_MOST_BYTES = 2**28
+Series = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SampleColumns:
+    """The samples of one trial: seconds, records stored, and the lag; NaN is unknown. Lag is records in the topic
+    and not in the sink; if the topic was not read, those not committed by the group."""
+
+    seconds: Series
+    stored: Series
+    lag: Series
+
+
+@dataclass(frozen=True)
+class Course:
+    """A trial in steps of equal length: their ends, rates, and largest lags; NaN is unknown."""
+
+    step_seconds: float
+    seconds: Series
+    records_per_second: Series
+    lag: Series
+
+
+def read_samples(path: Path) -> SampleColumns | str:
+    """The samples in a file, or why there are none."""
+    try:
+        rows = csv.DictReader(io.StringIO(read_text(path, ResultsError, _MOST_BYTES), newline=""))
+        header = rows.fieldnames or ()
+        if not {"seconds", "stored"} <= set(header):
+            return "is no file of samples, it lacks the columns seconds and stored"
+        if len(set(header)) < len(header):
+            return "is damaged (a column stands there twice)"
+        topic = "in_topic" in header
+        columns = ("seconds", "stored", "in_topic" if topic else "uncommitted")
+        texts = ([row.get(name, "") for name in columns] for row in rows)
+        # A killed run may leave an incomplete row.
+        kept = [[text or math.nan for text in row] for row in texts if None not in row]
+        found = np.array(kept, dtype=np.float64).reshape(-1, 3)
+    except FileNotFoundError:
+        return "is missing"
+    except ResultsError as unread:
+        # The caller names the file.
+        return str(unread).removeprefix(str(path)).lstrip(":0123456789 ")
+    except (ValueError, csv.Error) as damaged:
+        return f"is damaged ({damaged})"
+    found[~np.isfinite(found)] = math.nan
+    found = found[np.isfinite(found[:, 0])]
+    if topic:
+        # The two are read one after the other, and records may arrive in between.
+        found[:, 2] = np.maximum(found[:, 2] - found[:, 1], 0)
+    if len(found) < 2:
+        return "has fewer than two samples"
+    return SampleColumns(*found.T)
+
+
+def course_of(readings: SampleColumns, most: int) -> Course | None:
+    """The course of a trial in at most `most` steps of at least half a second; None if the samples show none.
+    Records stored are interpolated at the ends of a step."""
+    known = np.isfinite(readings.stored)
+    times, stored = readings.seconds[known], readings.stored[known]
+    if len(times) < 2 or times[-1] <= times[0]:
+        return None
+    whole = float(times[-1] - times[0])
+    count = max(1, min(most, int(whole / SHORTEST_STEP_SECONDS)))
+    edges = np.linspace(times[0], times[-1], count + 1)
+    rates = np.diff(np.interp(edges, times, stored)) / np.diff(edges)
+    rates[np.histogram(times, edges)[0] == 0] = math.nan
+    return Course(whole / count, edges[1:] - times[0], rates, _largest(readings, edges))
+
+
+def _largest(readings: SampleColumns, edges: Series) -> Series:
+    largest = np.full(len(edges) - 1, math.nan)
+    steps = np.clip(np.searchsorted(edges, readings.seconds, side="right") - 1, 0, len(largest) - 1)
+    # fmax ignores NaN.
+    np.fmax.at(largest, steps, readings.lag)
+    return largest
+
 
 MOST_CHARTS = 120
 
@@ -25,27 +112,13 @@ _HOW_TO_READ = (
 _OF_FAULTS = "Two lines from top to bottom are the moment of the fault, and when it was undone."
 
 
-def drawn(trials: Sequence[TrialRecord]) -> tuple[list[TrialRecord], list[str]]:
-    """The trials that get a chart, at most 120, the first ones of each cell, and a line about the others."""
-    if len(trials) <= MOST_CHARTS:
-        return list(trials), []
-    each = max(1, MOST_CHARTS // len({trial.cell for trial in trials}))
-    counts: Counter[str] = Counter()
-    kept: list[TrialRecord] = []
-    for trial in trials:
-        counts[trial.cell] += 1
-        if counts[trial.cell] <= each and len(kept) < MOST_CHARTS:
-            kept.append(trial)
-    return kept, [
-        f"charts over time of {len(trials) - len(kept)} of {len(trials)} trials: a page has {MOST_CHARTS} at most"
-    ]
-
-
 def courses_of(folder: Path, trials: Sequence[TrialRecord]) -> tuple[dict[str, Course], list[str]]:
-    """The course of each trial by its id, and why a trial has none."""
+    """The course of each trial by its id, and why a trial has none; a page has 120 at most."""
     most = max(_FEWEST, min(_MOST, MOST_POINTS // max(1, len(trials))))
     courses, missing = {}, []
-    for trial in trials:
+    if len(trials) > MOST_CHARTS:
+        missing.append(f"charts over time of {len(trials) - MOST_CHARTS} of {len(trials)} trials")
+    for trial in trials[:MOST_CHARTS]:
         course = _course(folder, trial.samples, most)
         if isinstance(course, str):
             missing.append(f"trial {trial.trial}: {course}")

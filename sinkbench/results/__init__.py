@@ -5,7 +5,6 @@ A value that was not measured is None (`null` in the files), never 0. Unknown fi
 
 # ruff: noqa: F403 - each module says in `__all__` what it gives
 
-from sinkbench.results.audit import *
 from sinkbench.results.base import *
 from sinkbench.results.cell import *
 from sinkbench.results.figures import *

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from pydantic import computed_field
 
-from sinkbench.results.audit import Audit, Reconciliation
-from sinkbench.results.base import Amount, RatePerSecond, RatioTo, Record, Spread, Whole
+from sinkbench.results.base import Amount, Audit, RatePerSecond, RatioTo, Reconciliation, Record, Spread, Whole
 from sinkbench.results.figures import (
     Asked,
     Bloat,
@@ -57,7 +56,6 @@ class _OfCell(Record):
     """The class of the connector, as its configuration names it; None if none was made."""
     records_per_write: Amount | None = None
     placement: dict[str, int] = {}
-    """Tasks on each worker."""
     failed_tasks: Whole = 0
     failure: str | None = None
     """The first line of the cause that a failed task gave."""
@@ -82,13 +80,11 @@ class _OfCell(Record):
     reads_per_second: Amount | None = None
     """The queries asked during the load, each second; None: none."""
     reads: Reads | None = None
-    """What came of them."""
     queries: list[Asked] = []
     """What the index or table answered after the load; empty if nothing was asked."""
     durability: Durability | None = None
     """None if it could not be read; of a cell also where its trials did not agree."""
     fault: str | None = None
-    """What was broken while the load was offered, by its name in the plan; None: nothing was to be."""
     backlog_records: Whole | None = None
     """Under a fault, records that were in the topic before the connector started; None: they came at a rate."""
     offered_records_per_second: Amount | None = None
@@ -100,8 +96,7 @@ class _OfCell(Record):
     recovery: Recovery | None = None
     """None if nothing was to be broken; of a cell, over the valid trials."""
     foreign_cores: Amount | None = None
-    """Cores that were busy with what is no part of the stack while the trial drained, or stolen; of a cell, the most of
-    its valid trials, as of the next three."""
+    """Busy with what is no part of the stack, or stolen, while the trial drained; of a cell the most, as of the next 3."""
     stolen_cores: Amount | None = None
     """Those of them that a hypervisor gave to other machines."""
     read_ahead_records: Whole | None = None
@@ -132,11 +127,9 @@ class TrialRecord(_OfCell):
     block: Whole
     """The number of its block, from 1; 0 for a pilot."""
     started_at: str
-    """ISO 8601, in UTC."""
     seconds: Amount
     """How long the whole trial took, with its preparation and its audit."""
     records: Whole
-    """How many records its topic was loaded with."""
     records_per_second: Amount | None = None
     stamped_records_per_second: Amount | None = None
     """Of a drain from 10 % to 90 % of its records, by the times that the sink keeps; None where it keeps none."""
@@ -159,20 +152,16 @@ class TrialRecord(_OfCell):
     others: list[str] = []
     """Who else was there: connectors that ran tasks on the same workers, and what was written by others meanwhile."""
     not_audited: str = ""
-    """Why it was not; empty if it was."""
     lost_ranges: str = ""
     """The ranges of `seq` that were lost, as `17-516, 900`; of more than 10,000 the first, and ` and 7 more`."""
     duplicated_ranges: str = ""
-    """The same of those that were stored more than once."""
     altered_ranges: str = ""
-    """The same of those that are not as they were sent."""
     wrong_keys: dict[str, list[str]] = {}
     """The first keys that are stale, missing or not deleted, by these words."""
     reconciliation: Reconciliation | None = None
     figures: dict[str, float] = {}
     """Figures without a field of their own, by name."""
     samples: str | None = None
-    """The file of its samples, relative to the run's folder."""
     pilot: bool = False
     replaces: str | None = None
     """The id of an earlier trial of its cell that was not warm or stood still; that one then counts as a pilot."""
@@ -186,16 +175,12 @@ def settled(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
 
 
 class CellSummary(_OfCell):
-    """One cell over all its trials: an item of `cells` in summary.json; `reasons` are those of its trials, if none of
-    them is valid."""
+    """One cell over all its trials: an item of `cells` in summary.json; `reasons` only if no trial is valid."""
 
     trials: Whole
-    """Trials that were taken, valid or not."""
     search: list[SearchStep] = []
-    """The way to a capacity."""
     records_per_second: RatePerSecond | None = None
-    """Of the valid trials; None if there are none, or if no rate may be quoted (`at_least`). Of a constant load,
-    what was stored of it."""
+    """Of the valid trials; None if there are none, or if no rate may be quoted (`at_least`)."""
     fastest_trial: Amount | None = None
     """The highest records per second of any of its trials, also of those that were not warm or are invalid."""
     total_cpu_seconds_per_million: Spread | None = None
@@ -207,13 +192,10 @@ class CellSummary(_OfCell):
     cost: Cost | None = None
     """By the run's prices; None without any, and if the rate may not be quoted."""
     at_least: Reason | None = None
-    """Why the rate may not be quoted: it was not warm, not steady, or not alone, or it is not known whether the sink
-    has what was sent. Its figures are the `fastest_trial` of the valid ones, whose CPU time, memory and disk stand in
-    the summary, and `records_per_second` where that is a lower bound. Such a rate is excluded from ratios, answers,
-    efficiencies and comparisons. Else None."""
+    """Why the rate may not be quoted, and is excluded from comparisons. Its figures are the `fastest_trial` of the valid
+    ones, whose CPU time, memory and disk stand in the summary, and `records_per_second` where that is a lower bound."""
     efficiency_by_block: Spread | None = None
-    """The rate divided by the limit of the same block, whose median is `efficiency`; None where the limit was measured
-    once, or no block has both."""
+    """The rate divided by the limit of the same block; None where no block has both."""
     ratio: RatioTo | None = None
     """To the run's slowest cell that does the same job; None for that one itself, and where no block has both."""
     not_audited: Whole = 0

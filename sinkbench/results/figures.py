@@ -73,7 +73,6 @@ class JvmCpu(Record):
 
     compiler: Amount | None = None
     gc: Amount | None = None
-    """Garbage collection."""
 
 
 class Memory(Record):
@@ -104,13 +103,11 @@ class Pool(Record):
     mode: str | None = None
     """When a connection of the pool is given back, by the pooler's own word."""
     size: Whole | None = None
-    """How many connections to the database a pool may hold."""
     prepared_statements: Whole | None = None
     """How many statements it keeps prepared for its clients on each connection; 0 if it keeps none."""
     most_waiting: Whole | None = None
     """The most clients that were seen waiting for a connection at once."""
     longest_wait_ms: Amount | None = None
-    """The longest wait that was seen going on."""
     wait_ms_per_query: Amount | None = None
     """The time that clients waited, divided by the queries; a cell has the median of its trials."""
     wait_ms_per_transaction: Amount | None = None
@@ -122,10 +119,8 @@ class Prices(Record):
     currency: str
     core_hour: Amount | None = None
     memory_gb_hour: Amount | None = None
-    """Of 10^9 bytes, as of a disk."""
     disk_gb_month: Amount | None = None
     kept_months: Amount = 1.0
-    """How long a record is kept on the disk."""
 
 
 class Cost(Record):
@@ -147,9 +142,7 @@ class LatencyMs(Record):
     p999: float | None = None
     max: float | None = None
     count: Whole
-    """Records in the quantiles."""
     one_in: Annotated[int, Field(ge=1)] = 1
-    """One in N records was read."""
     negative: Whole = 0
     """Records that were stored before they were due, by the clocks; in no quantile."""
     earliest: float | None = None
@@ -168,7 +161,6 @@ class Lag(Record):
     verdict: Literal["bounded", "growing", "cannot tell"]
     growth_per_second: float | None = None
     interval: Interval | None = None
-    """Of the growth."""
     largest: int | None = None
     last: int | None = None
     """When the last record was due."""
@@ -184,14 +176,12 @@ class SearchStep(Record):
     confirms: bool = False
     """Whether it was to confirm what the search had found."""
     problem: str | None = None
-    """Why it was invalid."""
 
 
 class Asked(Record):
     """What came of a query after a trial; of a cell, of all its trials: the worst answer and the median time."""
 
     query: str
-    """Its name."""
     right: bool | None = None
     """Whether the answer is the one that follows from the records that were sent; None if that is not known."""
     by_index: bool | None = None
@@ -203,23 +193,18 @@ class Asked(Record):
     rows: Whole | None = None
     """Rows of the index or table at that time, without which the time means nothing; of a cell, their median."""
     problem: str = ""
-    """Why there is no answer; empty if there is one."""
 
 
 class Reads(Record):
     """Queries that were asked during a load; latencies are from when one was due to its answer."""
 
     loaded_ms: LatencyMs | None = None
-    """While the load was offered."""
     idle_ms: LatencyMs | None = None
     """After it, at the same rate, when the sink had nothing else to do."""
     failed: Whole = 0
-    """Queries without an answer, in both."""
     problem: str = ""
-    """What the first of them said."""
     unasked: Whole = 0
-    """Queries that were due, in both, and not begun before the end, since the sink still worked at those before: their
-    times are in no latency, which would be longer."""
+    """Queries that were due, in both, and not begun before the end; they are in no latency."""
 
 
 class Rescale(Record):
@@ -248,14 +233,11 @@ class Act(Record):
 
 
 class Recovery(Record):
-    """What became of a pipeline in which something was broken on purpose. Its times count from the moment of the fault.
-
-    Over several trials: medians of times and rates, the most of what was counted, the acts of the first trial with any.
-    """
+    """What became of a pipeline under a fault; times count from its moment. Over several trials: medians of times and
+    rates, the most of what was counted, the acts of the first trial with any."""
 
     target: str
-    """What was broken: a service or worker by its name, the network to a service, or the connector; several with
-    commas; empty if nothing was."""
+    """What was broken: services, workers, networks or the connector, with commas; empty if nothing was."""
     began_seconds: Amount | None = None
     """The moment of the fault, on the samples' clock; None of several trials together, as the next one."""
     ended_seconds: Amount | None = None
@@ -297,12 +279,10 @@ class Recovery(Record):
     poison_stored: Whole | None = None
     """Those of them that are in the sink."""
     poison_dead: Whole | None = None
-    """Those of them that are in the connector's dead letter queue; None if it has none. What is in neither place was
-    rejected without a word, unless the pipeline did not recover."""
+    """Those of them that are in the connector's dead letter queue; None if it has none."""
     dead_letters: Whole | None = None
     """Records that the connector has put into its dead letter queue; None if it has none."""
     acts: list[Act] = []
-    """Empty if it recovered by itself."""
 
     @property
     def is_silent(self) -> bool:

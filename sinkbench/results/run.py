@@ -31,7 +31,6 @@ class LimitStep(Record):
     connections: Whole
     records_per_second: Amount | None = None
     problem: str | None = None
-    """Why there is no rate."""
     confirms: bool = False
 
 
@@ -41,7 +40,6 @@ class LimitInBlock(Record):
     block: Whole
     records_per_second: Amount | None = None
     problem: str | None = None
-    """Why there is no rate."""
     cpu_seconds_per_million: dict[str, Amount | None] = {}
     """While it was written: of each service, and of the plain clients as "client"; empty if that is not known."""
 
@@ -56,19 +54,13 @@ class Limit(Record):
     records_per_second: Amount | None = None
     """The median of `in_blocks`; where there are none, what the search has found."""
     connections: Whole | None = None
-    """Connections, consumers or tasks."""
     batch: Whole | None = None
-    """Records a request, statement or COPY."""
     path: list[LimitStep] = []
-    """All measurements of the search, in turn."""
     in_blocks: list[LimitInBlock] = []
-    """Empty of a limit that is measured once."""
     spread: Spread | None = None
     """The records per second of `in_blocks`; None if there are none, or none was measured."""
     cpu_seconds_per_million: dict[str, Amount | None] = {}
-    """The medians of `in_blocks`."""
     note: str | None = None
-    """Why it could not be measured."""
 
 
 class ScalingPoint(Record):
@@ -76,7 +68,6 @@ class ScalingPoint(Record):
 
     tasks: Whole
     measured: Amount
-    """The median, in records per second."""
     fitted: Amount | None = None
     added_worker: float | None = None
     """What one more worker with as many tasks as each has here would add by the law, in records per second."""
@@ -114,7 +105,6 @@ class Noise(Record):
     share: Interval
     """Of claimed among the comparisons."""
     ratio: RatioTo
-    """B to A over all blocks."""
     smallest_difference_percent: Amount
     """The half width of that interval: a difference below it is not seen."""
     by_cpu: Noise | None = None
@@ -131,7 +121,6 @@ class Overhead(Record):
     lost_percent: float
     """How much lower the rate is with probes; below 0 if it is higher."""
     interval_percent: Interval
-    """Of that."""
 
 
 class PlanRef(Record):
@@ -146,10 +135,7 @@ class PlanRef(Record):
 
 
 class RunSummary(Record):
-    """A whole run: summary.json.
-
-    `environment` is free; the table reads `stack` (its driver's name), `cpu_model` and `cpu_count` from it.
-    """
+    """A whole run: summary.json; tables read `stack`, `cpu_model` and `cpu_count` from its free `environment`."""
 
     format: Literal[1] = 1
     run: str
@@ -158,7 +144,6 @@ class RunSummary(Record):
     environment: dict[str, JsonValue] = {}
     cells: list[CellSummary]
     limits: list[Limit] = []
-    """Empty if the plan asks for none."""
     thresholds: dict[str, dict[str, str]] | None = None
     """What the plan asks, as `< 1000`, by the pipeline's label and the figure; None if nothing."""
     prices: Prices | None = None

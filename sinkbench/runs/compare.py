@@ -15,9 +15,10 @@ from sinkbench.analysis.stalls import MUCH_STALLED
 from sinkbench.analysis.twosample import ALPHA, holm, p_value, ratio_of_medians, smallest_difference
 from sinkbench.analysis.words import percent
 from sinkbench.metrics.cpu import total_cpu_seconds
+from sinkbench.metrics.metric import find
 from sinkbench.metrics.taken import quotable
 from sinkbench.results import CellSummary, Interval, TrialRecord
-from sinkbench.runs.differences import Difference, differences, durability_differences, record_differences
+from sinkbench.runs.differences import Difference, differences, durability_differences, pipelines, record_differences
 from sinkbench.runs.reader import StoredRun
 
 Verdict = Literal[
@@ -240,10 +241,11 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
         "pipeline": [one.pipeline, other.pipeline],
         "form": [one.form, other.form],
         "acks": [f"{cell.acks}" for cell in (one, other)],
+        "probes": [find(pipelines(run.plan).get(one.label), "probes") is not False for run in (a, b)],
     }
     found = [f"{what} {first} against {second}" for what, (first, second) in sides.items() if first != second]
     found += [f"{each.what} {each.a} against {each.b}" for each in record_differences(a, b)]
-    found += [f"durability {each.what} {each.a} against {each.b}" for each in durability_differences(one, other)]
+    found += [f"durability {each.what} {each.a} against {each.b}" for each in durability_differences(a, b, one, other)]
     found += [f"run {run}: {cell.verdict}" for run, cell in (("A", one), ("B", other)) if not cell.passed]
     found += [f"run {name}: {cell.at_least.text}" for name, cell in (("A", one), ("B", other)) if cell.at_least]
     return found

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from sinkbench.metrics.metric import find
 from sinkbench.results import CellSummary
 from sinkbench.runs.reader import StoredRun
 
@@ -40,7 +41,7 @@ def differences(a: StoredRun, b: StoredRun) -> list[Difference]:
     return [
         *environment_differences(a.summary.environment, b.summary.environment),
         *_between("plan", _plan(a.plan), _plan(b.plan)),
-        *_of_named("plan pipelines", _pipelines(a.plan), _pipelines(b.plan)),
+        *_of_named("plan pipelines", pipelines(a.plan), pipelines(b.plan)),
         *connector_differences(a.connectors, b.connectors),
     ]
 
@@ -74,33 +75,32 @@ def _load(run: StoredRun) -> dict[str, JsonValue]:
         if isinstance(found, dict)
         else {}
     )
-    return {**load, **_replication(load, run)}
+    known = find(run.summary.environment, "durability.kafka.replication")
+    return {**load, "replication": known} if load.get("replication") is None and known is not None else load
 
 
-def _replication(load: Mapping[str, JsonValue], run: StoredRun) -> dict[str, JsonValue]:
-    """The topic's replicas if the plan leaves them to the topology, and they are known."""
-    kept = run.summary.environment.get("durability")
-    kafka = kept.get("kafka") if isinstance(kept, dict) else None
-    became = kafka.get("replication") if isinstance(kafka, dict) else None
-    return {} if became is None or load.get("replication") is not None else {"replication": became}
-
-
-def durability_differences(one: CellSummary, other: CellSummary) -> list[Difference]:
-    """Differences in the durability of the sink between two cells, as far as their trials found it."""
-    if one.durability is None or other.durability is None:
-        return []
-    found = list(_between("", dict(one.durability.settings), dict(other.durability.settings)))
-    texts = (one.durability.text, other.durability.text)
-    # For example an UNLOGGED table, which is no setting.
-    found += [Difference("of a stored record", *texts)] if all(texts) and len(set(texts)) > 1 else []
+def durability_differences(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> list[Difference]:
+    """Differences in the durability of Kafka and of the sink between two cells, as far as both runs know it."""
+    found = _between("", _durability(a, one), _durability(b, other))
     return [each for each in found if ABSENT not in (each.a, each.b)]
+
+
+def _durability(run: StoredRun, cell: CellSummary) -> dict[str, JsonValue]:
+    kafka = find(run.summary.environment, "durability.kafka") or {}
+    found = {f"kafka {key}": value for key, value in kafka.items() if key not in ("acks", "replication")}
+    if cell.durability is not None:
+        # The texts know what is no setting, such as an UNLOGGED table.
+        texts = {"of a stored record": cell.durability.text, "of a sent record": cell.durability.kafka}
+        found |= {**cell.durability.settings, **texts}
+    return {key: value for key, value in found.items() if value}
 
 
 def _plan(plan: Mapping[str, JsonValue]) -> JsonValue:
     return {key: value for key, value in plan.items() if key != "pipelines" and key not in _OF_NO_EFFECT}
 
 
-def _pipelines(plan: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def pipelines(plan: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The entries of a plan by the labels of their cells."""
     found = plan.get("pipelines")
     entries = [entry for entry in (found if isinstance(found, list) else []) if isinstance(entry, dict)]
     return {str(entry.get("label") or entry.get("pipeline")): entry for entry in entries}

@@ -13,8 +13,7 @@ from sinkbench.metrics.names import in_short
 from sinkbench.metrics.rate import rate_and_spread
 from sinkbench.results import RunSummary
 from sinkbench.runs.compare import Compared, Comparison
-from sinkbench.runs.listing import RunRow
-from sinkbench.runs.reader import StoredRun
+from sinkbench.runs.reader import RunRow, StoredRun
 from sinkbench.tables.cells import machine_in_words, resumed_in_words
 from sinkbench.tables.text import cut, new_table, plain_text, words
 

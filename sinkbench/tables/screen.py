@@ -51,9 +51,6 @@ def screen(kept: StoredRun, width: int = WIDTH, run: str = "") -> str:
     """The result as text of at most `width` columns; `run` is the run's name in the commands that it ends with."""
     summary = kept.summary
     said = [*(line for each in title(kept) for line in _wrapped(each, width, "")), ""]
-    if not any(cell.trials for cell in summary.cells):
-        said += [f"No answer: no trial of this run has ended. Take its trials: sinkbench resume {summary.run}"]
-        return "\n".join(line for each in said for line in _wrapped(each, width, "")) + "\n"
     tables, notes = result(summary, width)
     for part in tables:
         wide = isinstance(part, str) and cell_len(part) > width

@@ -32,8 +32,7 @@ from sinkbench.report.parts import Table as ReportTable
 from sinkbench.results import RunSummary
 from sinkbench.runs.compare import compare
 from sinkbench.runs.gate import gate
-from sinkbench.runs.listing import list_runs
-from sinkbench.runs.reader import StoredRun, load_run, load_summary
+from sinkbench.runs.reader import StoredRun, list_runs, load_run, load_summary
 from sinkbench.runs.store import RunFolder
 from sinkbench.settings import CHECKOUT
 from sinkbench.summary.cells import cpu_by_block, valid_by_block

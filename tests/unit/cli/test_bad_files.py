@@ -26,9 +26,8 @@ from sinkbench.errors import PlanError, SinkbenchError, StackError, UserError
 from sinkbench.plan.files import load_queries, read_connector
 from sinkbench.plan.plan import load_plan
 from sinkbench.plan.prices import load_prices
-from sinkbench.report.samples import course_of, read_samples
-from sinkbench.runs.listing import list_runs
-from sinkbench.runs.reader import load_run
+from sinkbench.report.timeline import course_of, read_samples
+from sinkbench.runs.reader import list_runs, load_run
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks.jdbcurl import jdbc_url
 from sinkbench.stack.external import load_stack_file

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from sinkbench.cli.place import MOST_HEAPS
+from sinkbench.cli.main import MOST_HEAPS
 
 COUNTED = """
 import ctypes, sys, tempfile, threading
-from sinkbench.cli.place import keep_few_heaps
+from sinkbench.cli.main import keep_few_heaps
 
 if "told" in sys.argv and not keep_few_heaps():
     sys.exit(3)

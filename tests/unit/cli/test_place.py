@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sinkbench.cli.place import check_place
+from sinkbench.cli.main import check_place
 from sinkbench.errors import SettingsError
 from sinkbench.settings import CHECKOUT
 

@@ -107,6 +107,16 @@ def test_runs_are_listed_newest_first_with_what_they_are(
     assert "is no run" in rows[3]
 
 
+@pytest.mark.parametrize("command", ["show", "show --all", "report", "export", "export --format md", "compare"])
+def test_a_run_without_trials_has_no_answer_and_says_why(
+    command: str, results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = RunFolder(keep(results, connectors, []))
+    assert main([*command.split(), str(run.path), "--results", str(results)]) == 2
+    why = f"no answer: none of its trials has ended; take them: sinkbench resume {run.run}"
+    assert capsys.readouterr().err == f"sinkbench: {run.path}: {why}\n"
+
+
 def test_a_folder_without_runs_says_so_and_none_at_all_is_refused(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from sinkbench.analysis.samples import Sample
-from sinkbench.live.draw import BLOCKS, rows, spark, view_height
 from sinkbench.live.events import RunStep
 from sinkbench.live.state import LiveRun, Snapshot
-from sinkbench.live.views import TerminalUi, choose_ui
+from sinkbench.live.views import BLOCKS, TerminalUi, choose_ui, rows, spark, view_height
 from tests.support.liverun import CELLS, Clock, began, drained, record
 
 

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from sinkbench.cli.main import main
-from sinkbench.report.charts import by_scale
-from sinkbench.report.draw import short, shortened, ticks
-from sinkbench.report.plots import LineSeries, far_apart, lines
+from sinkbench.report.plots import LineSeries, far_apart, lines, short, shortened, ticks
 from sinkbench.report.timeline import drawn
 from sinkbench.results import RunSummary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
@@ -126,16 +124,6 @@ def test_a_run_with_one_trial_has_no_more_than_it_measured(tmp_path: Path) -> No
     assert {"rates", "cells", "cpu", "trials", "course", "environment"} <= set(found.sections)
 
 
-def test_an_empty_run_says_that_it_says_nothing(tmp_path: Path) -> None:
-    folder = plain(tmp_path)
-    changed(folder, cells=[], scaling=[], environment={}, complete=False)
-    (folder / "trials.jsonl").unlink()
-    found = Page(written(folder))
-    assert "No answer: no trial of this run has ended." in " ".join(found.texts)
-    assert "not finished" in " ".join(found.texts)
-    assert found.sections == [None, "risks", "again", "configuration"]
-
-
 def test_missing_and_damaged_samples_are_named_and_the_other_charts_stay(tmp_path: Path) -> None:
     folder = plain(tmp_path, blocks=3)
     first, second, third = sorted((folder / "samples").iterdir())
@@ -196,11 +184,6 @@ def test_no_other_command_loads_what_draws() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_bars_share_a_scale_if_none_is_twenty_times_as_long_as_another() -> None:
-    rows = [("a", {"x": 2_000.0}), ("b", {"x": 1.0}), ("c", {"x": 15.0, "y": 5.0}), ("d", {"x": 900.0})]
-    assert [[name for name, _ in group] for group in by_scale(rows)] == [["b", "c"], ["a", "d"]]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sinkbench.report.samples import SampleColumns, course_of, read_samples
+from sinkbench.report.timeline import SampleColumns, course_of, read_samples
 from tests.support.present import present
 
 NAN = math.nan

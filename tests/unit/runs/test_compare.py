@@ -215,8 +215,22 @@ def test_another_cell_is_not_comparable(changes: dict[str, Any], why: str) -> No
     assert only(kept({CELL: FAST}), kept({replace(CELL, **changes): SLOW})).why == why
 
 
-def test_another_stack_is_not_comparable() -> None:
+def test_another_stack_or_another_durability_of_kafka_is_not_comparable() -> None:
     assert only(kept({CELL: FAST}), kept({CELL: SLOW}, {"stack": "compose"})).why == "stack local against compose"
+    flushed: list[dict[str, JsonValue]] = [
+        {"durability": {"kafka": {"log.flush.interval.messages": each}}} for each in ("9223372036854775807", "1")
+    ]
+    why = "durability kafka log.flush.interval.messages 9223372036854775807 against 1"
+    assert only(*(kept({CELL: rates}, each) for rates, each in zip((FAST, SLOW), flushed, strict=True))).why == why
+    assert only(kept({CELL: FAST}), kept({CELL: SLOW}, flushed[0])).verdict == "slower"
+    sent = [Durability(kafka=f"acks all, {each} of 3 in sync") for each in (3, 1)]
+    found = only(*(kept({CELL: FAST}, durability=each) for each in sent))
+    assert found.why == "durability of a sent record acks all, 3 of 3 in sync against acks all, 1 of 3 in sync"
+
+
+def test_another_number_of_probes_is_not_comparable() -> None:
+    without = kept({CELL: SLOW}, plan={"pipelines": [{"pipeline": "postgres/jdbc", "probes": False}]})
+    assert only(kept({CELL: FAST}), without).why == "probes True against False"
 
 
 def test_another_promise_of_the_sink_is_not_comparable() -> None:

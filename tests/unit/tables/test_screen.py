@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from sinkbench.errors import ReasonCode
 from sinkbench.results import Asked, Bottleneck, CellSummary, Connections, Reason
 from sinkbench.runs.reader import StoredRun
@@ -77,12 +75,6 @@ def test_the_data_check_is_a_line_and_says_what_was_not_audited() -> None:
     wrong = CLEAN.model_copy(update={"dead_letters": 2, "stored": CLEAN.stored - 2, "checked": 5})
     text = shown(cell(BULK, 5, audit=wrong, not_audited=1), cell(JDBC, 5))
     assert " 0 lost, 0 duplicated, 2 dead letters; 5 contents verified; 1 of 6" in text
-
-
-@pytest.mark.parametrize("cells", [[], [cell_summary(JDBC, trials=0, invalid=["no trial was taken"])]])
-def test_a_run_without_trials_has_an_answer(cells: list[CellSummary]) -> None:
-    text = shown(*cells, complete=False)
-    assert "No answer: no trial of this run has ended. Take its trials: sinkbench resume r" in text
 
 
 def test_an_unfinished_run_says_how_to_go_on() -> None:
