@@ -1,5 +1,5 @@
-"""Charts as SVG, as wide as a phone, in the page's font, with colours that are variables of its style, as for dark mode;
-series differ in more than colour."""
+"""Charts as SVG, as wide as a phone, in the page's font and in colours of its style, as for dark mode; series differ in
+more than colour."""
 
 from __future__ import annotations
 

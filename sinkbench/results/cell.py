@@ -96,7 +96,7 @@ class _OfCell(Record):
     recovery: Recovery | None = None
     """None if nothing was to be broken; of a cell, over the valid trials."""
     foreign_cores: Amount | None = None
-    """Busy with what is no part of the stack, or stolen, while the trial drained; of a cell the most, as of the next 3."""
+    """Busy with other work, or stolen, while the trial drained; of a cell the most, as of the next three."""
     stolen_cores: Amount | None = None
     """Those of them that a hypervisor gave to other machines."""
     read_ahead_records: Whole | None = None
@@ -192,8 +192,8 @@ class CellSummary(_OfCell):
     cost: Cost | None = None
     """By the run's prices; None without any, and if the rate may not be quoted."""
     at_least: Reason | None = None
-    """Why the rate may not be quoted, and is excluded from comparisons. Its figures are the `fastest_trial` of the valid
-    ones, whose CPU time, memory and disk stand in the summary, and `records_per_second` where that is a lower bound."""
+    """Why the rate may not be quoted, and is in no comparison. Its figures are the `fastest_trial` of the valid ones,
+    whose CPU time, memory and disk stand here, and `records_per_second` where that is a lower bound."""
     efficiency_by_block: Spread | None = None
     """The rate divided by the limit of the same block; None where no block has both."""
     ratio: RatioTo | None = None

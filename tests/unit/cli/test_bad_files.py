@@ -22,7 +22,7 @@ from loadgen.dataset.source import open_dataset
 from loadgen.errors import LoadgenError
 from sinkbench import secrets
 from sinkbench.cli.main import main
-from sinkbench.errors import PlanError, SinkbenchError, StackError, UserError
+from sinkbench.errors import SinkbenchError, UserError
 from sinkbench.plan.files import load_queries, read_connector
 from sinkbench.plan.plan import load_plan
 from sinkbench.plan.prices import load_prices
@@ -272,54 +272,6 @@ BAD_YAML = {
 def test_yaml_that_is_no_such_file_is_refused_in_a_few_lines(name: str, world: Path) -> None:
     for text in BAD_YAML.values():
         assert refused(world, name, lambda path, text=text: path.write_text(text)).count("\n") <= 5  # type: ignore[misc]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('{"name": "x"}', "an object with name and config"),
-        ('{"name": "x", "config": {"a": {"b": 1}}}', "config.a is no text"),
-    ],
-)
-def test_a_connector_file_that_connect_would_not_take_is_refused(text: str, said: str, tmp_path: Path) -> None:
-    file = tmp_path / "jdbc.json"
-    file.write_text(text)
-    with pytest.raises(PlanError, match=f"jdbc.json: not a connector file.*{said}"):
-        read_connector(file)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("SINKBENCH_WORKERS=1\n= what\n", ":2: is not NAME=value"),
-    ],
-)
-def test_a_settings_file_that_could_be_read_in_two_ways_is_refused(text: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / ".env").write_text(text)
-    with pytest.raises(SinkbenchError) as error:
-        load_settings(tmp_path)
-    assert said in str(error.value)
-
-
-def test_a_secret_of_an_unknown_account_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text(CLUSTERS + "elasticsearch: {url: 'http://e:1', user: u, password: {file: ~nobody-here/x}}\n")
-    with pytest.raises(StackError, match=r"mine.yaml:3: .*~nobody-here/x: there is no such file"):
-        load_stack_file(file)
-
-
-def test_a_pipe_of_another_command_is_read(tmp_path: Path) -> None:
-    reading, writing = os.pipe()
-    os.write(writing, b"currency: EUR\ncore_hour: 0.05\n")
-    os.close(writing)
-    assert load_prices(Path(f"/dev/fd/{reading}")).currency == "EUR"
-    os.close(reading)
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-@pytest.mark.parametrize("name", [name for name in READERS if name not in RECORDS])
-def test_a_file_that_may_not_be_read_is_named(name: str, world: Path) -> None:
-    assert "ermission" in refused(world, name, lambda path: path.touch(mode=0o000))
 
 
 @contextmanager

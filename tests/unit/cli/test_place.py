@@ -51,25 +51,6 @@ def test_a_checkout_that_was_moved_is_told_from_one_that_was_not(
     assert moved(here) == ""
 
 
-def test_a_checkout_that_is_reached_by_a_link_or_has_no_environment_was_not_moved(tmp_path: Path) -> None:
-    real = checkout(tmp_path / "real", tmp_path / "real" / ".venv")
-    (tmp_path / "link").symlink_to(real)
-    assert moved(tmp_path / "link") == ""
-    shared = checkout(tmp_path / "worktree", None)
-    assert moved(shared) == ""
-    (shared / ".venv").symlink_to(real / ".venv")
-    assert moved(shared) == ""
-
-
-def test_a_script_that_sets_nothing_up_says_what_to_do_after_a_move(tmp_path: Path) -> None:
-    folder = checkout(tmp_path / "here", "/gone/.venv")
-    done = subprocess.run([folder / "scripts" / "scale", "x", "1"], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == (
-        "scale: this checkout was moved or copied: its programs are those of /gone/.venv; run scripts/setup\n"
-    )
-
-
 def test_a_program_of_a_copied_checkout_does_not_work_for_the_other_one(tmp_path: Path) -> None:
     old, copy = (checkout(tmp_path / name, tmp_path / "old" / ".venv") / ".venv" for name in ("old", "copy"))
     check_place(old / "bin" / "sinkbench", old)

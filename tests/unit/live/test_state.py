@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sinkbench import secrets
 from sinkbench.live.events import RunStep
-from sinkbench.live.state import MOST_LINES, MOST_POINTS, CellNow, LastMinute, LiveRun
+from sinkbench.live.state import MOST_POINTS, CellNow, LastMinute, LiveRun
 from tests.support.liverun import CELLS, RUN, Clock, began, drained, record, samples
 
 FIRST, SECOND = CELLS[0], CELLS[1]
@@ -83,16 +83,6 @@ def test_a_trial_that_is_taken_again_is_not_counted_and_lost_records_make_a_bad_
     line = live.snapshot()["lines"][-1]
     assert line["bad"]
     assert "12 lost" in line["text"]
-
-
-def test_lines_are_numbered_and_the_oldest_are_forgotten(live: LiveRun) -> None:
-    for number in range(MOST_LINES + 5):
-        live.say(f"line {number}")
-    live.ended(record())
-    lines = live.snapshot()["lines"]
-    assert len(lines) == MOST_LINES
-    assert [line["number"] for line in lines] == list(range(7, MOST_LINES + 7))
-    assert [line["verdict"] for line in lines[-2:]] == [False, True]
 
 
 def test_what_is_left_runs_down_and_what_has_passed_stops_at_the_end(live: LiveRun, clock: Clock) -> None:

@@ -11,9 +11,8 @@ import pytest
 
 from sinkbench.cli.main import main
 from sinkbench.report.plots import LineSeries, far_apart, lines, short, shortened, ticks
-from sinkbench.report.timeline import drawn
 from sinkbench.results import RunSummary
-from sinkbench.runs.store import RunFolder, read_summary, read_trials
+from sinkbench.runs.store import RunFolder, read_summary
 from tests.support.page import Page
 from tests.support.samplerun import DOOMED, SCRIPT, keep_run
 
@@ -138,31 +137,11 @@ def test_missing_and_damaged_samples_are_named_and_the_other_charts_stay(tmp_pat
     assert "course" not in Page(written(folder)).sections
 
 
-def test_a_run_of_hundreds_of_trials_has_charts_of_the_first_of_each_cell(tmp_path: Path) -> None:
-    trials = read_trials(plain(tmp_path) / "trials.jsonl")
-    many = [trials[0].model_copy(update={"cell": f"c{place % 7}", "block": place // 7}) for place in range(700)]
-    kept, said = drawn(many)
-    assert Counter(trial.cell for trial in kept) == {f"c{cell}": 17 for cell in range(7)}
-    assert max(trial.block for trial in kept) == 16
-    assert said == ["charts over time of 581 of 700 trials: a page has 120 at most"]
-    assert len(drawn([trial.model_copy(update={"cell": f"{place}"}) for place, trial in enumerate(many)])[0]) == 120
-
-
 def test_samples_outside_of_the_run_are_not_read(tmp_path: Path) -> None:
     folder = plain(tmp_path)
     trial = json.loads((folder / "trials.jsonl").read_text()) | {"samples": "../../secret.csv"}
     (folder / "trials.jsonl").write_text(json.dumps(trial) + "\n")
     assert "../../secret.csv is not in the run" in " ".join(Page(written(folder)).texts)
-
-
-def test_a_damaged_summary_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = plain(tmp_path)
-    (folder / "summary.json").write_text('{"format": 1')
-    assert main(["report", str(folder)]) == 2
-    refusal = capsys.readouterr().err
-    assert "is not JSON" in refusal
-    assert refusal.count("\n") == 1
-    assert not (folder / "report.html").exists()
 
 
 def test_a_file_that_cannot_be_written_is_refused_in_one_line(

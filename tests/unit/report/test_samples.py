@@ -17,21 +17,6 @@ def readings(seconds: list[float], stored: list[float], lag: list[float] | None 
     return SampleColumns(np.array(seconds), np.array(stored), np.array(lag or [NAN] * len(seconds)))
 
 
-def test_a_constant_rate_is_the_same_in_each_step() -> None:
-    times = [0.25 * count for count in range(41)]
-    course = present(course_of(readings(times, [100 * time for time in times]), most=120))
-    assert course.step_seconds == 0.5
-    assert_allclose(course.seconds, np.arange(1, 21) / 2)
-    assert_allclose(course.records_per_second, 100)
-
-
-def test_steps_become_longer_so_that_there_are_no_more_than_asked_for() -> None:
-    times = [0.25 * count for count in range(14_401)]
-    course = present(course_of(readings(times, [7 * time for time in times]), most=60))
-    assert course.step_seconds == 60
-    assert len(course.seconds) == len(course.records_per_second) == len(course.lag) == 60
-
-
 def test_all_that_was_stored_is_in_the_steps() -> None:
     draw = np.random.default_rng(2)
     times = np.cumsum(draw.uniform(0.1, 0.9, 200))
@@ -61,11 +46,6 @@ def test_the_lag_is_what_is_in_the_topic_and_not_in_the_sink_if_both_were_read(t
 def test_a_gap_in_the_samples_has_no_rate() -> None:
     course = present(course_of(readings([0, 0.5, 1.0, 3.0, 3.5, 4.0], [0, 5, 10, 30, 35, 40]), most=120))
     assert np.isnan(course.records_per_second).tolist() == [False, False, False, True, True, True, False, False]
-
-
-@pytest.mark.parametrize("stored", [[NAN, NAN], [3, NAN]])
-def test_nothing_is_drawn_of_samples_that_do_not_say_what_was_stored(stored: list[float]) -> None:
-    assert course_of(readings([0, 1], stored), most=10) is None
 
 
 @pytest.mark.parametrize(

@@ -178,11 +178,6 @@ def test_fewer_than_five_valid_trials_tell_nothing(taken: list[float | None], sa
     assert "; the ranges lie apart: A 1,000 to 1,030, B 500 to 5" in apart.why
 
 
-def test_an_empty_run_is_not_comparable_and_says_that_no_trial_was_taken() -> None:
-    cell = only(kept({CELL: FAST}), kept({CELL: []}))
-    assert (cell.verdict, cell.broken, cell.why) == ("not comparable", True, "run B: invalid: no trial was taken")
-
-
 def test_invalid_trials_are_left_out() -> None:
     b = kept({CELL: SLOW})
     bad = trial(CELL, 99, 9e9, invalid=["the machine slept"])
@@ -245,14 +240,6 @@ def test_another_promise_of_the_sink_is_not_comparable() -> None:
     assert only(kept({CELL: FAST}), kept({CELL: SLOW}, durability=off)).verdict == "slower"
 
 
-def test_a_load_is_not_compared_by_what_is_stored_of_it() -> None:
-    def at(rate: float, mode: str = "sustain") -> StoredRun:
-        cell = replace(CELL, mode=mode, offered=rate)
-        return kept({cell: FAST}, plan={"mode": "sustain", "sustain": {"records_per_second": rate}})
-
-    assert "compare CPU time and latency" in only(at(5000), at(5000)).why
-
-
 def test_a_cell_with_a_loss_is_not_comparable_whatever_its_rate() -> None:
     lossy = Audit(produced=100, stored=99, lost=1, duplicates=0)
     cell = only(kept({CELL: FAST}), kept({CELL: FAST}, audit=lossy))
@@ -279,17 +266,6 @@ def test_what_differs_besides_the_figures_is_listed() -> None:
         ("connectors postgres/jdbc config.batch.size", "500", "900"),
         ("connectors postgres/jdbc config.connection.password", "(not shown)", "(not shown)"),
         ("connectors postgres/jdbc config.x.url", "pg://me:***@h/d", "pg://me:***@i/d"),
-    ]
-
-
-def test_runs_of_different_plans_share_what_they_share() -> None:
-    found = compare(kept({CELL: FAST}, connectors={"p/a": {}}), kept({BULK: FAST}, connectors={"p/b": {}}))
-    differ = [(each.what, each.a, each.b) for each in found.differences]
-    assert ("plan pipelines postgres/jdbc", "listed", "(none)") in differ
-    assert ("connectors p/b", "(none)", "listed") in differ
-    assert [(cell.name, cell.verdict, cell.why) for cell in found.cells] == [
-        (CELL.key, "not comparable", "only run A has it"),
-        (BULK.key, "not comparable", "only run B has it"),
     ]
 
 
@@ -356,13 +332,6 @@ def holding(memory: Sequence[float], disk: float | None = 410.0) -> StoredRun:
         for each, held in zip(run.trials, memory, strict=True)
     ]
     return replace(run, trials=taken)
-
-
-def test_memory_and_disk_have_verdicts_of_their_own() -> None:
-    found = compare(holding([each * 1e8 for each in CHEAP]), holding([each * 1e8 for each in DEAR]))
-    assert (found.by["peak MB"][0].verdict, found.by["peak MB"][0].ratio) == ("larger", pytest.approx(1.1))
-    assert found.by["bytes/record"][0].verdict == found.cells[0].verdict == "no difference found"
-    assert compare(holding(DEAR), holding(CHEAP)).by["peak MB"][0].verdict == "smaller"
 
 
 def test_what_one_run_did_not_measure_is_not_compared() -> None:

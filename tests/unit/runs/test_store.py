@@ -1,7 +1,6 @@
 """The folder of a run: what is in it, and what happens when it cannot be written or read."""
 
 import csv
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -49,14 +48,6 @@ def test_the_plan_and_its_connectors_are_kept_as_they_ran(folder: RunFolder, con
     assert (folder.path / copies[0]).read_text() == '{"name": "jdbc"}'
 
 
-def test_trials_are_read_back_as_they_were_written(folder: RunFolder) -> None:
-    assert read_trials(folder.trials_path) == []
-    folder.append_trial(trial(1))
-    folder.append_trial(trial(2))
-    assert read_trials(folder.trials_path) == [trial(1), trial(2)]
-    assert [json.loads(line)["trial"] for line in folder.trials_path.read_text().splitlines()] == ["t1", "t2"]
-
-
 def test_a_half_written_last_line_is_passed_over_and_then_replaced(folder: RunFolder) -> None:
     folder.append_trial(trial(1))
     with folder.trials_path.open("a") as trials:
@@ -97,15 +88,6 @@ def test_the_summary_is_read_back_from_folder_and_file_and_latest_points_at_it(f
     assert read_summary(folder.path) == run_summary(run=folder.run)
     assert read_summary(folder.path.parent / "latest" / "summary.json") == run_summary(run=folder.run)
     assert not list(folder.path.glob(".*"))
-
-
-def test_latest_moves_on_to_the_newest_run(folder: RunFolder, tmp_path: Path, connectors: Path) -> None:
-    newer = RunFolder.create(tmp_path / "results", PLAN, connectors)
-    for each in (folder, newer):
-        each.write_summary(run_summary(run=each.run))
-    latest = tmp_path / "results" / "latest"
-    assert latest.readlink() == Path(newer.run)
-    assert {file.name for file in latest.parent.iterdir()} == {"latest", folder.run, newer.run}
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,3 @@ def test_what_is_no_text_is_shown_as_bytes_and_what_is_long_is_cut() -> None:
         for value in (b"\xff\x00", b"a\nb", b"x" * 100, None)
     ]
     assert shown == [r"b'\xff\x00'", r"b'a\nb'", "x" * 57 + "...", "a tombstone (no value)"]
-
-
-def test_letters_without_headers_have_a_row_too() -> None:
-    assert dead_letter_table(causes([DeadLetter(None, b"x", ())])).splitlines()[2].split() == ["-", "-", "1", "-", "-"]

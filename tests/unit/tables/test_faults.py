@@ -89,24 +89,6 @@ def test_what_is_not_known_and_what_never_recovered_is_in_no_good_count(
     assert (audit is None) is text.startswith("2 of 3 cells with a fault lost no record; ")
 
 
-@pytest.mark.parametrize(
-    ("counts", "said"),
-    [
-        (
-            {"stored": 19_993, "dead_letters": 7},
-            ["7 dead letters", "7 records of 1 cell are dead letters, and not in the sink"],
-        ),
-        ({"compared": 64, "altered": 3}, ["ALTERED 3", "1 cell stored records that are not as they were sent"]),
-        ({"checked": 0}, ["unchecked", "of 1 it is not known whether they are as they were sent"]),
-    ],
-)
-def test_dead_letters_and_altered_records_are_not_stored_once_each(counts: dict[str, int], said: list[str]) -> None:
-    recovery = GOOD.model_copy(update={"dead_letters": counts.get("dead_letters")})
-    text = printed(recovery, CLEAN.model_copy(update=counts))
-    assert [each for each in said if each not in text] == []
-    assert "unchecked" not in printed(GOOD, CLEAN.model_copy(update={"compared": 64}))
-
-
 def test_only_the_words_that_the_matrix_has_are_explained() -> None:
     unseen = {"rate_seconds": None, "standstill_seconds": 8.0, "first_record_seconds": 8.0, "stuck_seconds": 0.0}
     found = [CALM, GOOD.model_copy(update=unseen)]

@@ -2,15 +2,10 @@
 
 import pytest
 
-from sinkbench.errors import ReasonCode
-from sinkbench.metrics.cost import COSTS, with_prices
-from sinkbench.metrics.format import megabytes, money
-from sinkbench.metrics.memory import RESOURCES
+from sinkbench.metrics.cost import with_prices
+from sinkbench.metrics.format import money
 from sinkbench.results import CellSummary, Cost, Memory, Prices, Spread
 from sinkbench.tables.cells import render
-from sinkbench.tables.lines import price_lines
-from sinkbench.tables.percell import cell_table
-from tests.support.reasons import because
 from tests.support.trials import CLEAN, cell_summary, run_summary
 
 PRICES = Prices(currency="EUR", core_hour=0.04, memory_gb_hour=0.005, disk_gb_month=0.1)
@@ -45,30 +40,12 @@ def row_of(text: str, below: str) -> list[str]:
     return lines[start + 2].split()
 
 
-def test_a_run_that_measured_nothing_of_it_has_no_such_table() -> None:
-    bare = run_summary(cell_summary("postgres/jdbc", 5.0))
-    assert cell_table(RESOURCES, bare) is None
-    assert cell_table(COSTS, bare) is None
-    assert price_lines(bare) == []
-    assert "memory" not in render(bare)
-
-
 @pytest.mark.parametrize("currency", ["[/b]", "EUR\\", ":smile:"])
 def test_a_currency_is_text_and_no_markup(currency: str) -> None:
     prices = PRICES.model_copy(update={"currency": currency})
     text = render(with_prices(run_summary(held()), prices))
     assert f"cost in {currency} " in text
     assert f"0.04 {currency} a core-hour" in text
-
-
-def test_what_has_no_price_and_what_has_no_cost_is_said() -> None:
-    prices = Prices(currency="EUR", core_hour=0.04, kept_months=3)
-    cold = held(tasks=6, at_least=because("still warming", ReasonCode.NOT_WARM))
-    assert price_lines(with_prices(run_summary(held(), cold), prices)) == [
-        "Prices: 0.04 EUR a core-hour; memory and disk in no cost.",
-        "No cost, since the cell did not pass, its rate may not be quoted, its tasks changed, or a figure was not"
-        " measured: elasticsearch/camel-bulk with 6 tasks.",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -80,10 +57,6 @@ def test_what_has_no_price_and_what_has_no_cost_is_said() -> None:
 )
 def test_money_has_two_decimals_or_three_digits(amount: float | None, text: str) -> None:
     assert money(amount) == text
-
-
-def test_bytes_are_shown_by_the_million() -> None:
-    assert [megabytes(each) for each in (None, 12.34e6, 1.2345e9)] == ["-", "12.3", "1,234"]
 
 
 def test_a_cost_without_its_sum_shows_its_parts() -> None:

@@ -7,13 +7,6 @@ from rich.table import Column
 from sinkbench.tables.text import new_table, plain_text, words
 
 
-def test_names_and_words_begin_at_the_left_and_numbers_end_at_the_right() -> None:
-    table = new_table("cell", "records/s", words("verdict"))
-    table.add_row("a", "7", "ok")
-    assert plain_text([table]).splitlines()[0] == "cell  records/s  verdict"
-    assert plain_text([table]).splitlines()[2] == "a             7  ok"
-
-
 def test_a_table_is_wider_rather_than_cut_where_no_width_is_given() -> None:
     # Users choose the names of cells.
     name = "n" * 200
