@@ -9,8 +9,8 @@ from sinkbench.metrics import METRICS
 from sinkbench.metrics.cpu import total_cpu_seconds
 from sinkbench.metrics.metric import Metric, fields_of
 from sinkbench.metrics.taken import Taken, quotable, valid_by_block
-from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
+from sinkbench.plan.schedule import CapacitySearch
 from sinkbench.results import CellSummary, Limit, Scaling, TrialRecord
 
 __all__ = ["cpu_by_block", "scalings", "summarize", "valid_by_block"]
