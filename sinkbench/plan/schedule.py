@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sinkbench.analysis.intervals import interval_of_median, relative_width
-from sinkbench.analysis.lag import BOUNDED, GROWING
+from sinkbench.analysis.latency import BOUNDED, GROWING
 from sinkbench.analysis.limits import GENERATOR, best
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import Cell, blocks
