@@ -18,12 +18,11 @@ import psutil
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.stack import Endpoints, Facts, Faults, Say, ServiceState, Stack, Usage
-from sinkbench.stack.assembly import checks, proxy_targets
+from sinkbench.stack.assembly import LOG_LINES, await_ready, checks, proxy_targets
 from sinkbench.stack.containers import DOWN, PORTS, Reach, check_security, names_of, other_nodes, states_of
 from sinkbench.stack.containersecurity import INSIDE
 from sinkbench.stack.engine import SECURITY_LABEL, Container, ContainerMeter, DockerEngine, allowance_of
 from sinkbench.stack.proxyserver import Proxies
-from sinkbench.stack.readiness import LOG_LINES, await_ready
 from sinkbench.stack.security import OF_CONTAINERS, Security, kept_security
 from sinkbench.stack.tools import run
 from sinkbench.topology import Topology, check_memory, service_of

@@ -20,8 +20,7 @@ from sinkbench.errors import StackError
 from sinkbench.secrets import conceal_misplaced, redacted
 from sinkbench.services.access import Access
 from sinkbench.stack import Endpoints, Facts, Say, ServiceState, Stack, Usage
-from sinkbench.stack.assembly import checks, unsupported
-from sinkbench.stack.readiness import Check
+from sinkbench.stack.assembly import Check, checks, unsupported
 from sinkbench.stack.registry import declared_sinks, sink_service, sink_services
 from sinkbench.stack.sections import HttpSection, SinkSection, StackSection, Url, kafka_settings, variables
 from sinkbench.yamlfile import YamlFile, mistake

@@ -16,9 +16,9 @@ from sinkbench.settings import HOST, Settings, reachable_by_others
 from sinkbench.stack.assembly import shared_variables, specs
 from sinkbench.stack.certificates import secure_processes
 from sinkbench.stack.processes import SERVICES_OF
+from sinkbench.stack.registry import Place, ServiceSpec
 from sinkbench.stack.security import SERVICES as OF_PROCESSES
 from sinkbench.stack.security import WITHOUT_SECURITY, Security, kept_security
-from sinkbench.stack.spec import Place, ServiceSpec
 from sinkbench.stack.tools import find_java, run
 from sinkbench.topology import Node
 

@@ -16,11 +16,12 @@ import psutil
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.stack import Endpoints, Facts, Faults, Say, ServiceState, Stack, Usage
-from sinkbench.stack.assembly import checks, endpoints_of, needs, proxy_targets, specs
+from sinkbench.stack.assembly import LOG_LINES, await_ready, checks, endpoints_of, needs, proxy_targets, specs
 from sinkbench.stack.home import Home
 from sinkbench.stack.meter import Meter
 from sinkbench.stack.processes import (
     SERVICES_OF,
+    Supervisor,
     check_ports_free,
     command_line,
     end_leftovers,
@@ -29,10 +30,8 @@ from sinkbench.stack.processes import (
     suspend,
 )
 from sinkbench.stack.proxyserver import Proxies
-from sinkbench.stack.readiness import LOG_LINES, await_ready
+from sinkbench.stack.registry import OwnNodes, Place, Roles
 from sinkbench.stack.smalldisk import SmallDisks, unmount_small_disk
-from sinkbench.stack.spec import OwnNodes, Place, Roles
-from sinkbench.stack.supervisor import Supervisor
 from sinkbench.stack.tools import ensure_distributions, find_java, run
 from sinkbench.topology import Topology, check_memory
 

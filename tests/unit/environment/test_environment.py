@@ -8,8 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.environment import with_sink
-from sinkbench.environment.disk import disk, kind_of_block, kind_of_filesystem, mount_of
-from sinkbench.environment.machine import allowance, container_kind, own_allowance
+from sinkbench.environment.machine import (
+    allowance,
+    container_kind,
+    disk,
+    kind_of_block,
+    kind_of_filesystem,
+    mount_of,
+    own_allowance,
+)
 from sinkbench.environment.services import common, flags_of, jvms, version_shown
 from sinkbench.sinks import SinkSettings
 from sinkbench.sinks.elasticsearch.index import settings_of

@@ -19,8 +19,8 @@ from sinkbench.stack.compose import PUBLISHED as PUBLISHED_FILE
 from sinkbench.stack.compose import SECURE as SECURE_FILE
 from sinkbench.stack.containers import PORTS, Reach, names_of, other_nodes, states_of
 from sinkbench.stack.engine import Container
+from sinkbench.stack.registry import Place
 from sinkbench.stack.security import OF_CONTAINERS, Security
-from sinkbench.stack.spec import Place
 from sinkbench.topology import Topology, load_topology
 from tests.support.present import present
 

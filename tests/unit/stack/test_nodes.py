@@ -14,7 +14,7 @@ from sinkbench.settings import CHECKOUT, PORTS, Settings, load_settings
 from sinkbench.stack.assembly import checks, endpoints_of, needs, shared_variables, specs
 from sinkbench.stack.home import Home, supervisor_config
 from sinkbench.stack.local import LocalStack
-from sinkbench.stack.spec import Place
+from sinkbench.stack.registry import Place
 from sinkbench.topology import SERVICES, Topology, check_memory, load_topology, needed_bytes
 
 HEAD = (CHECKOUT / "local" / "supervisord.conf").read_text()
