@@ -18,15 +18,11 @@ from sinkbench.settings import existing_part
 from sinkbench.stack import Allowance
 
 _SYS = Path("/sys")
-MOUNTS = Path("/proc/self/mountinfo")
+_CGROUPS = Path("/sys/fs/cgroup")
 _NETWORKED = re.compile(r"nfs\d?|cifs|smb\d?|ceph|glusterfs|lustre|9p|virtiofs|fuse\.sshfs|fuse\.glusterfs")
 # A hypervisor's disks: their `rotational` flag does not describe the hardware.
 _VIRTUAL = re.compile(
     r"x?vd[a-z]+ .*|.*(qemu|vmware|msft|virtual|google|persistentdisk|elastic block store|xen).*", re.IGNORECASE
-)
-# Format: proc(5); ids of the mount and its parent, then these; optional fields end with the "-".
-_MOUNT = re.compile(
-    r"^\S+ \S+ (?P<device>\S+) (?P<root>\S+) (?P<point>\S+) .*? - (?P<filesystem>\S+) (?P<source>\S+)", re.MULTILINE
 )
 
 
@@ -37,30 +33,29 @@ def text_of(path: Path) -> str | None:
         return None
 
 
+def mount_of(path: Path) -> tuple[str, str] | None:
+    """Returns device and type of the file system that contains `path`."""
+    found = [each for each in psutil.disk_partitions(all=True) if path.is_relative_to(each.mountpoint)]
+    # The longest mount point wins; of several at one point the last, which hides the others.
+    mount = max(reversed(found), key=lambda each: len(each.mountpoint), default=None)
+    return None if mount is None else (mount.device, mount.fstype)
+
+
 def disk(path: Path | None) -> dict[str, str | None]:
     """Returns the type of file system and the kind of disk: nvme, ssd, rotational, virtual, memory or network."""
-    mount = None if path is None else mount_of(existing_part(path).resolve(), text_of(MOUNTS) or "")
-    if mount is None:
+    place = None if path is None else existing_part(path).resolve()
+    if place is None or (mount := mount_of(place)) is None:
         return {"filesystem": None, "kind": None}
+    device, filesystem = mount
+    number = place.stat().st_dev
     # btrfs and others have device numbers that belong to no block device.
-    candidates = [_SYS / "dev" / "block" / mount["device"], _SYS / "class" / "block" / Path(mount["source"]).name]
+    candidates = [_SYS / f"dev/block/{os.major(number)}:{os.minor(number)}", _SYS / "class/block" / Path(device).name]
     block = next((each.resolve() for each in candidates if each.exists()), None)
     kinds = set() if block is None else set(_kinds(block))
-    kind = kind_of_filesystem(mount["filesystem"]) or (kinds.pop() if len(kinds) == 1 else None)
-    return {"filesystem": mount["filesystem"], "kind": kind}
-
-
-def mount_of(path: Path, mountinfo: str) -> dict[str, str] | None:
-    """Returns the mount that contains `path`, from the text of /proc/self/mountinfo (proc(5)): `device` is its number
-    (254:0), `root` the folder of it that is mounted at `point`, then `filesystem` and `source`.
-    """
-    found: dict[str, str] | None = None
-    for line in _MOUNT.finditer(mountinfo):
-        point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), line["point"])
-        # The longest mount point wins; of several at one point the last, which hides the others.
-        if path.is_relative_to(point) and (found is None or len(point) >= len(found["point"])):
-            found = {**line.groupdict(), "point": point}
-    return found
+    return {
+        "filesystem": filesystem,
+        "kind": kind_of_filesystem(filesystem) or (kinds.pop() if len(kinds) == 1 else None),
+    }
 
 
 def kind_of_filesystem(filesystem: str) -> str | None:
@@ -89,9 +84,6 @@ def _kinds(block: Path) -> Iterable[str | None]:
         whole = block.parent if (block / "partition").exists() else block
         maker = " ".join(filter(None, (text_of(whole / "device" / part) for part in ("vendor", "model"))))
         yield kind_of_block(whole.name, text_of(whole / "queue" / "rotational"), maker)
-
-
-_CGROUPS = Path("/sys/fs/cgroup")
 
 
 def machine() -> dict[str, JsonValue]:
@@ -125,18 +117,17 @@ def container() -> tuple[str, Allowance | None]:
     """Returns the kind of container of this process, or "none", and its limits."""
     cgroups = text_of(Path("/proc/self/cgroup")) or ""
     marks = {name for name in ("/.dockerenv", "/run/.containerenv") if Path(name).exists()}
-    kind = container_kind(marks, os.environ, cgroups, text_of(MOUNTS) or "")
-    return kind, own_allowance(cgroups, lambda name: text_of(_CGROUPS / name), len(os.sched_getaffinity(0)))
-
-
-def container_kind(marks: set[str], variables: Mapping[str, str], cgroups: str, mountinfo: str) -> str:
-    """Returns kubernetes, podman, docker, lxc, another kind that names itself, or "none". `marks` are the existing ones
-    of /.dockerenv and /run/.containerenv; the texts are those of /proc/self.
-    """
-    root = mount_of(Path("/"), mountinfo)
     # A virtual machine made from a container's image also has these marks, but has a disk.
-    if root is not None and root["root"] == "/" and root["source"].startswith("/dev/"):
+    if (root := mount_of(Path("/"))) is not None and root[0].startswith("/dev/"):
         marks = set()
+    allowed = own_allowance(cgroups, lambda name: text_of(_CGROUPS / name), len(os.sched_getaffinity(0)))
+    return container_kind(marks, os.environ, cgroups), allowed
+
+
+def container_kind(marks: set[str], variables: Mapping[str, str], cgroups: str) -> str:
+    """Returns kubernetes, podman, docker, lxc, another kind that names itself, or "none". `marks` are the existing ones
+    of /.dockerenv and /run/.containerenv, `cgroups` the text of /proc/self/cgroup.
+    """
     if "KUBERNETES_SERVICE_HOST" in variables or re.search(r"/[^\n]*kubepods", cgroups):
         return "kubernetes"
     if "/run/.containerenv" in marks:
