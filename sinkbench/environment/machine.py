@@ -47,22 +47,14 @@ def disk(path: Path | None) -> dict[str, str | None]:
     if place is None or (mount := mount_of(place)) is None:
         return {"filesystem": None, "kind": None}
     device, filesystem = mount
+    if filesystem in ("tmpfs", "ramfs") or _NETWORKED.fullmatch(filesystem):
+        return {"filesystem": filesystem, "kind": "network" if _NETWORKED.fullmatch(filesystem) else "memory"}
     number = place.stat().st_dev
     # btrfs and others have device numbers that belong to no block device.
     candidates = [_SYS / f"dev/block/{os.major(number)}:{os.minor(number)}", _SYS / "class/block" / Path(device).name]
     block = next((each.resolve() for each in candidates if each.exists()), None)
     kinds = set() if block is None else set(_kinds(block))
-    return {
-        "filesystem": filesystem,
-        "kind": kind_of_filesystem(filesystem) or (kinds.pop() if len(kinds) == 1 else None),
-    }
-
-
-def kind_of_filesystem(filesystem: str) -> str | None:
-    """Returns memory or network for file systems without a local disk, else None."""
-    if filesystem in ("tmpfs", "ramfs"):
-        return "memory"
-    return "network" if _NETWORKED.fullmatch(filesystem) else None
+    return {"filesystem": filesystem, "kind": kinds.pop() if len(kinds) == 1 else None}
 
 
 def kind_of_block(name: str, rotational: str | None, maker: str) -> str | None:

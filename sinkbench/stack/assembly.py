@@ -23,7 +23,6 @@ from sinkbench.services.versions import KAFKA as SUPPORTED
 from sinkbench.services.versions import kafka_release
 from sinkbench.stack import Endpoint, Endpoints, ProxyTarget, Say
 from sinkbench.stack.registry import NOWHERE, Place, ServiceSpec, sink_service, sink_services
-from sinkbench.topology import Node
 
 Check = Callable[[], str | None]
 """Returns None when ready, else what is missing."""
@@ -116,11 +115,6 @@ def _kafka_shared(place: Place) -> Mapping[str, str]:
     }
 
 
-def _kafka_own(place: Place, node: Node) -> Mapping[str, str]:
-    host, _ = place.address(node, "kafka_controller_port")
-    return {"KAFKA_NODE": str(node.number), "KAFKA_CONTROLLER_HOST": host}
-
-
 def _connect_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
     # A worker answers this only after it has joined its group and read its configurations.
     listed = get(endpoint, "connectors", timeout_seconds)
@@ -151,11 +145,6 @@ def _loadgen_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> 
     return None
 
 
-def _all_brokers(place: Place, node: Node) -> frozenset[str]:
-    # A worker creates topics with replicas on every broker.
-    return frozenset(each.name for each in place.layout.of("kafka"))
-
-
 KAFKA = ServiceSpec(
     name="kafka",
     title="Kafka",
@@ -164,7 +153,10 @@ KAFKA = ServiceSpec(
     in_java=True,
     script="kafka/run",
     shared=_kafka_shared,
-    own=_kafka_own,
+    own=lambda place, node: {
+        "KAFKA_NODE": str(node.number),
+        "KAFKA_CONTROLLER_HOST": place.address(node, "kafka_controller_port")[0],
+    },
 )
 CONNECT = ServiceSpec(
     name="connect",
@@ -174,7 +166,8 @@ CONNECT = ServiceSpec(
     in_java=True,
     script="connect/run",
     stop_seconds=20,
-    needs=_all_brokers,
+    # A worker creates topics with replicas on every broker.
+    needs=lambda place, node: frozenset(each.name for each in place.layout.of("kafka")),
 )
 LOADGEN = ServiceSpec(name="loadgen", title="loadgen", ready=_loadgen_ready)
 TIMEOUT_SECONDS, RELEASE_SECONDS = 2.0, 10.0
@@ -239,10 +232,6 @@ def unsupported(endpoints: Endpoints, name: str, timeout_seconds: float = RELEAS
         return sink_service(name).refusal(endpoints.sinks[name]) if name in endpoints.sinks else None
     except ServiceError as error:
         return in_one_line(error)
-
-
-def needs(place: Place, node: Node) -> frozenset[str]:
-    return specs()[node.service].needs(place, node)
 
 
 def shared_variables(place: Place) -> dict[str, str]:

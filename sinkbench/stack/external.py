@@ -88,7 +88,6 @@ class LoadgenSection(HttpSection):
 class StackFile(StackSection):
     """A stack file without the sinks' sections; `load_stack_file` makes a subclass with these."""
 
-    renamed = {"loadgens": "loadgen.urls"}  # noqa: RUF012
     kafka: KafkaSection
     connect: ConnectSection
     loadgen: LoadgenSection | None = None
@@ -198,9 +197,6 @@ class ExternalStack(Stack):
             raise StackError(f"{folder}: belongs to another account; remove it, or set TMPDIR to a folder of your own")
         return folder / "race.lock"
 
-    def _checks(self) -> dict[str, Check]:
-        return checks(self._endpoints, timeout_seconds=TIMEOUT_SECONDS)
-
     def start_id(self) -> str | None:
         """Constant, since sinkbench does not start these clusters."""
         return self.name
@@ -224,13 +220,11 @@ class ExternalStack(Stack):
         raise StackError(f"{self._file.path}: these clusters are other people's: nothing is started or stopped")
 
     def services(self) -> list[ServiceState]:
-        return [
-            ServiceState(name, "running" if problem is None else "dead", None, redacted(problem or ""))
-            for name, problem in _at_once(self._checks()).items()
-        ]
+        found = _at_once(checks(self._endpoints, timeout_seconds=TIMEOUT_SECONDS))
+        return [ServiceState(n, "dead" if said else "running", None, redacted(said or "")) for n, said in found.items()]
 
     def usage(self) -> Usage:
-        return Usage(cpu_seconds=dict.fromkeys(self._checks()))
+        return Usage(cpu_seconds=dict.fromkeys(checks(self._endpoints)))
 
     def facts(self) -> Facts:
         return Facts(unmeasured=self._unmeasured())

@@ -181,8 +181,9 @@ class CpuClock:
         """
         # A child's time is added to its parent's when it ends.
         try:
-            total = self._read(self.pid)
-            direct = self._read_direct()
+            total, direct = cpu_seconds(read_file(f"/proc/{self.pid}/stat"), ended_children=True), b""
+            with suppress(OSError):
+                direct = read_file(f"/proc/{self.pid}/task/{self.pid}/children")
             if direct != self._direct or time.monotonic() >= self._look_at:
                 self._direct, before = direct, time.thread_time()
                 self._children = descendants(self.pid)
@@ -193,17 +194,8 @@ class CpuClock:
         for child in self._children:
             # A child that has ended since is in its parent's time.
             with suppress(OSError):
-                total += self._read(child)
+                total += cpu_seconds(read_file(f"/proc/{child}/stat"), ended_children=True)
         return total
-
-    def _read_direct(self) -> bytes:
-        with suppress(OSError):
-            return read_file(f"/proc/{self.pid}/task/{self.pid}/children")
-        return b""
-
-    @staticmethod
-    def _read(pid: int) -> float:
-        return cpu_seconds(read_file(f"/proc/{pid}/stat"), ended_children=True)
 
 
 NO_ANSWER = (OSError, http.client.HTTPException, xmlrpc.client.Error)

@@ -186,10 +186,6 @@ def _registered() -> Mapping[str, EntryPoint]:
     return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
 
 
-def _package(point: EntryPoint) -> str:
-    return point.value if point.dist is None else f"the package {point.dist.name}"
-
-
 @functools.cache
 def declared_sink(name: str) -> DeclaredSink:
     """Returns the sink of that name. Raises StackError if there is none, or its package cannot be used."""
@@ -197,15 +193,14 @@ def declared_sink(name: str) -> DeclaredSink:
         there = ", ".join(_registered()) or "none: run scripts/setup, which registers those of sinkbench"
         raise StackError(f"connectors/{name}: no sink is called that; there are {there}")
     point = _registered()[name]
+    sink = f"the sink {name} of " + (point.value if point.dist is None else f"the package {point.dist.name}")
     try:
         found = point.load()
     except Exception as error:
-        raise StackError(
-            f"the sink {name} of {_package(point)} cannot be loaded: {in_one_line(error)}; correct or uninstall it"
-        ) from error
+        raise StackError(f"{sink} cannot be loaded: {in_one_line(error)}; correct or uninstall it") from error
     if not isinstance(found, DeclaredSink) or (found.name, *(each.name for each in found.services[:1])) != (name, name):
         raise StackError(
-            f"the sink {name} of {_package(point)}: {point.value} is no SinkKind with that name, whose first service"
+            f"{sink}: {point.value} is no SinkKind with that name, whose first service"
             " bears it; correct or uninstall it"
         )
     return found
