@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sinkbench.analysis.intervals import interval_of_median
 from sinkbench.analysis.rates import median_low_high, most, usable_rate
-from sinkbench.metrics.format import NOT_MEASURED, span, whole
+from sinkbench.analysis.words import NOT_MEASURED, span, whole
 from sinkbench.metrics.metric import (
     Column,
     Export,

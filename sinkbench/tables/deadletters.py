@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sinkbench.analysis.deadletters import Cause, DeadLetter
-from sinkbench.metrics.format import NOT_MEASURED, whole
+from sinkbench.analysis.words import NOT_MEASURED, whole
 from sinkbench.tables.text import cut, new_table, plain_text, words
 
 LONGEST_VALUE = 60

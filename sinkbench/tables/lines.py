@@ -8,7 +8,7 @@ from rich.table import Table
 
 from sinkbench.analysis.limits import CONNECT, GENERATOR, KAFKA
 from sinkbench.analysis.rates import most
-from sinkbench.metrics.format import NOT_MEASURED, formatted, how_many, milliseconds, span, times, whole
+from sinkbench.analysis.words import NOT_MEASURED, counted, formatted, milliseconds, span, times, whole
 from sinkbench.metrics.names import cell_name
 from sinkbench.metrics.queries import job_of
 from sinkbench.results import Asked, Audit, CellSummary, Fit, LatencyMs, Limit, LimitInBlock, RunSummary, Scaling
@@ -177,7 +177,7 @@ def limit_line(limit: Limit) -> str:
         return f"{line} a plain consumer group of {limit.connections}"
     if limit.sink == CONNECT:
         return f"{line} {limit.connections} tasks of {limit.way} that drop every record"
-    over = how_many(limit.connections or 0, "connection")
+    over = counted(limit.connections or 0, "connection")
     return f"{line} {limit.way} of {limit.batch:,} records over {over}{_missing(limit)}"
 
 

@@ -11,13 +11,10 @@ from typing import Any
 
 from loadgen.changestream import last_versions
 from loadgen.forms import DOCUMENT, is_row
-from loadgen.options import Changes
 from loadgen.records import key_names
-from sinkbench.analysis.audit import SeqAudit, few_ranges
-from sinkbench.analysis.checksums import ChecksumAudit, bear_checksums, one_in
-from sinkbench.analysis.content import Content, compare_content, documents_of
+from sinkbench.analysis.audit import SeqAudit, VersionAudit, few_ranges
+from sinkbench.analysis.content import ChecksumAudit, Content, bear_checksums, compare_content, documents_of, one_in
 from sinkbench.analysis.deadletters import QUEUE, DeadLetter
-from sinkbench.analysis.versions import VersionAudit
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.services.deadletters import DeadLetterQueue
 from sinkbench.services.failures import in_one_line
@@ -86,7 +83,7 @@ def counted(own: Resources) -> SeqAudit | VersionAudit:
     rows = 0
     found: SeqAudit | VersionAudit
     if plan.changes is not None:
-        last = last_versions(Changes(**plan.changes.model_dump()), plan.load.keys, own.records)
+        last = last_versions(plan.changes, plan.load.keys, own.records)
         found = VersionAudit(own.records, key_names(plan.load.keys), *last)
         for keys, of_keys in needed(own.sink.capabilities.changes, "changes").versions(target, trial):
             found.add(keys, of_keys)

@@ -6,8 +6,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from sinkbench.analysis.durability import acks_in_words, acks_nodes, as_replicated, promise_in_words
-from sinkbench.analysis.replication import ReplicationState, topic_replication
+from sinkbench.analysis.replication import (
+    ReplicationState,
+    acks_in_words,
+    acks_nodes,
+    as_replicated,
+    promise_in_words,
+    topic_replication,
+)
 from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS, Sample, own_count
 from sinkbench.errors import ServiceError
 from sinkbench.results import Durability

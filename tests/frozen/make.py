@@ -35,8 +35,7 @@ from sinkbench.runs.gate import gate
 from sinkbench.runs.reader import StoredRun, list_runs, load_run, load_summary
 from sinkbench.runs.store import RunFolder
 from sinkbench.settings import CHECKOUT
-from sinkbench.summary.cells import cpu_by_block, valid_by_block
-from sinkbench.summary.run import summary_of
+from sinkbench.summary.cells import cpu_by_block, summary_of, valid_by_block
 from sinkbench.summary.selftest import LABELS, is_selftest, noise_lines, noise_of, overhead_lines, overhead_of
 from sinkbench.summary.thresholds import VALUES, threshold_lines
 from sinkbench.tables.answers import answer_lines

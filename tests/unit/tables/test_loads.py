@@ -2,10 +2,9 @@
 
 import pytest
 
-from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR
-from sinkbench.analysis.latency import latency_of
-from sinkbench.plan.capacity import CapacitySearch
+from sinkbench.analysis.latency import BOUNDED, GROWING, UNCLEAR, latency_of
 from sinkbench.plan.cells import Cell
+from sinkbench.plan.schedule import CapacitySearch
 from sinkbench.results import CellSummary, Interval, Lag, Limit, RunSummary, TrialRecord
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.cells import render

@@ -2,8 +2,8 @@
 
 import pytest
 
+from sinkbench.analysis.words import money
 from sinkbench.metrics.cost import with_prices
-from sinkbench.metrics.format import money
 from sinkbench.results import CellSummary, Cost, Memory, Prices, Spread
 from sinkbench.tables.cells import render
 from tests.support.trials import CLEAN, cell_summary, run_summary
