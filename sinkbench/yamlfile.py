@@ -163,6 +163,8 @@ class YamlFile:
             return path, f"unknown key {path[-1]} in {section}; keys are text"
         if kind == "missing":
             return path, f"{section} has no '{path[-1]}', which it needs"
+        if kind == "value_error":
+            return path, f"{name}: {context['error']}"
         said = _WORDS[kind].format_map(context) if kind in _WORDS else detail["msg"]
         found, near = detail["input"], None
         if kind == "literal_error" and isinstance(found, str):
