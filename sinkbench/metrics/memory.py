@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TypeVar
 
 from sinkbench.analysis.rates import median_known
 from sinkbench.analysis.samples import memory_peaks, total_memory_peak
 from sinkbench.analysis.words import NOT_MEASURED, megabytes
+<<<<<<< HEAD
 from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, bounds, column, number, over
+=======
+from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, bounds, column, is_roomy, number, over
+>>>>>>> main
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
@@ -27,9 +31,9 @@ def by_service(figures: type[_Figures], trials: Sequence[Mapping[str, _Figures]]
     }
 
 
-def megabytes_by_service(figures: Iterable[tuple[str, float | None]]) -> str:
+def _megabytes(services: Mapping[str, float | None]) -> str:
     """As `connect:2,897 es:1,200`, largest first, without zeros."""
-    known = sorted((-value, name) for name, value in figures if value is not None and value >= _LEAST_BYTES)
+    known = sorted((-value, name) for name, value in services.items() if value is not None and value >= _LEAST_BYTES)
     return " ".join(f"{SHORT_NAMES.get(name, name)}:{megabytes(-less)}" for less, name in known) or NOT_MEASURED
 
 
@@ -77,6 +81,7 @@ METRICS = (
         columns=[
             Column(RESOURCES, 10, "tasks", tasks),
             column(RESOURCES, 20, "peak\nMB", "total_peak_memory_bytes.median", megabytes),
+<<<<<<< HEAD
             Column(
                 RESOURCES,
                 30,
@@ -84,6 +89,9 @@ METRICS = (
                 lambda cell, _: megabytes_by_service(_resident(cell).items()),
                 "list",
             ),
+=======
+            Column(RESOURCES, 30, "MB by\nservice", lambda cell, _: _megabytes(_resident(cell)), "list", is_roomy),
+>>>>>>> main
         ],
         heads=["A peak MB", "B peak MB"],
         place=80,
@@ -96,6 +104,7 @@ METRICS = (
     Metric(
         "Peak heap",
         "The most heap that the JVMs of a service used, with garbage not collected yet.",
+<<<<<<< HEAD
         columns=[
             Column(
                 RESOURCES,
@@ -105,6 +114,9 @@ METRICS = (
                 "list",
             )
         ],
+=======
+        columns=[Column(RESOURCES, 40, "heap\nMB", lambda cell, _: _megabytes(_heaps(cell)), "list", is_roomy)],
+>>>>>>> main
         services=[ByService("peak_heap_bytes", _heaps)],
     ),
     Metric(
