@@ -15,9 +15,6 @@ from sinkbench.analysis.samples import (
 )
 from sinkbench.analysis.words import NOT_MEASURED, percent, tenths
 from sinkbench.metrics.memory import by_service
-<<<<<<< HEAD
-from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, View, bounds, number, over, rounded
-=======
 from sinkbench.metrics.metric import (
     ByService,
     Column,
@@ -31,7 +28,6 @@ from sinkbench.metrics.metric import (
     over,
     rounded,
 )
->>>>>>> main
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken
@@ -104,11 +100,7 @@ def _collecting(cell: CellSummary, _: View) -> str:
 
 
 def _tells_of_jvms(view: View) -> bool:
-<<<<<<< HEAD
-    return view.any(lambda cell: cell.compiling_share is not None)
-=======
     return is_roomy(view) and view.any(lambda cell: cell.compiling_share is not None)
->>>>>>> main
 
 
 METRICS = (
@@ -119,11 +111,7 @@ METRICS = (
         of_cell=_cpu,
         columns=[
             # Only this column may wrap: rich shrinks every column that may, including names and verdicts.
-<<<<<<< HEAD
-            Column(CELLS, 80, "CPU s per\nmillion\nrecords", _all_and_each, "list")
-=======
             Column(CELLS, 80, "CPU s per\nmillion\nrecords", _all_and_each, "list", is_roomy),
->>>>>>> main
         ],
         heads=["A CPU s per million", "B CPU s per million"],
         place=70,

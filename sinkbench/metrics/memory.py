@@ -9,11 +9,7 @@ from typing import TypeVar
 from sinkbench.analysis.rates import median_known
 from sinkbench.analysis.samples import memory_peaks, total_memory_peak
 from sinkbench.analysis.words import NOT_MEASURED, megabytes
-<<<<<<< HEAD
-from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, bounds, column, number, over
-=======
 from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, bounds, column, is_roomy, number, over
->>>>>>> main
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
@@ -81,17 +77,7 @@ METRICS = (
         columns=[
             Column(RESOURCES, 10, "tasks", tasks),
             column(RESOURCES, 20, "peak\nMB", "total_peak_memory_bytes.median", megabytes),
-<<<<<<< HEAD
-            Column(
-                RESOURCES,
-                30,
-                "MB by\nservice",
-                lambda cell, _: megabytes_by_service(_resident(cell).items()),
-                "list",
-            ),
-=======
             Column(RESOURCES, 30, "MB by\nservice", lambda cell, _: _megabytes(_resident(cell)), "list", is_roomy),
->>>>>>> main
         ],
         heads=["A peak MB", "B peak MB"],
         place=80,
@@ -104,19 +90,7 @@ METRICS = (
     Metric(
         "Peak heap",
         "The most heap that the JVMs of a service used, with garbage not collected yet.",
-<<<<<<< HEAD
-        columns=[
-            Column(
-                RESOURCES,
-                40,
-                "heap\nMB",
-                lambda cell, _: megabytes_by_service(_heaps(cell).items()),
-                "list",
-            )
-        ],
-=======
         columns=[Column(RESOURCES, 40, "heap\nMB", lambda cell, _: _megabytes(_heaps(cell)), "list", is_roomy)],
->>>>>>> main
         services=[ByService("peak_heap_bytes", _heaps)],
     ),
     Metric(

@@ -55,13 +55,16 @@ def rounded(value: float | None, digits: int = 3) -> float | None:
 Value = str | int | float | bool | None
 Fields = Mapping[str, Any]
 """Fields of a TrialRecord or a CellSummary by name."""
+ROOMY, WIDE = 100, 132
+"""Terminal widths from which a table has all figures, and a separate column for intervals."""
 
 
 @dataclass(frozen=True)
 class View:
-    """A run shown in tables."""
+    """A run shown in tables of at most `width` columns."""
 
     summary: RunSummary
+    width: int = 140
 
     def name(self, cell: CellSummary) -> str:
         return cell_name(cell, self.summary)

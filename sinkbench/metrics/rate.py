@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from sinkbench.analysis.intervals import interval_of_median
 from sinkbench.analysis.rates import median_low_high, most, usable_rate
 from sinkbench.analysis.words import NOT_MEASURED, span, whole
 from sinkbench.metrics.metric import (
+    WIDE,
     Column,
     Export,
     Fields,
     Metric,
+    View,
     bounds,
     count,
     find,
@@ -21,6 +25,7 @@ from sinkbench.metrics.taken import Taken
 from sinkbench.results import CellSummary, RatePerSecond
 
 CELLS = "cells"
+_LONGEST_NAME = 28
 
 
 def at_least_in_words(cell: CellSummary) -> str | None:
@@ -47,6 +52,16 @@ def has_interval(cell: CellSummary) -> bool:
     return find(usable_rate(cell), "interval") is not None
 
 
+def is_narrow(view: View) -> bool:
+    return view.width < WIDE
+
+
+def name_in_cells(cell: CellSummary, view: View) -> str:
+    """A label on as many lines as it needs; in a narrow table the sink has a separate line."""
+    parts = cell.label.replace("/", "/\n", 1).split("\n") if is_narrow(view) else [cell.label]
+    return "\n".join(line for part in parts for line in textwrap.wrap(part, _LONGEST_NAME) or [part])
+
+
 def _of_cell(taken: Taken) -> Fields:
     known = [trial for trial in taken.used if trial.records_per_second is not None]
     rates = [trial.records_per_second or 0.0 for trial in known]
@@ -65,6 +80,11 @@ def _of_cell(taken: Taken) -> Fields:
     return {**fields, "records_per_second": rate}
 
 
+def _rate(cell: CellSummary, view: View) -> str:
+    texts = rate_and_spread(cell, view.any(has_interval))
+    return "\n".join(dict.fromkeys(texts)) if is_narrow(view) else texts[0]
+
+
 def _export(name: str, path: str) -> Export:
     return Export(name, "DOUBLE", lambda cell, _: find(usable_rate(cell), path))
 
@@ -74,7 +94,7 @@ METRICS = (
         "Records per second",
         "How many records a cell stores per second once it is warm: the median of its valid trials.",
         of_cell=_of_cell,
-        columns=[Column(CELLS, 20, "records/s", lambda cell, _: rate_and_spread(cell, False)[0])],
+        columns=[Column(CELLS, 20, "records/s", _rate)],
         heads=["measured records/s", "A records/s", "B records/s"],
         place=40,
         exports=[
@@ -97,11 +117,7 @@ METRICS = (
         of_cell=lambda taken: {"at_least": taken.early},
         place=50,
         exports=[
-            Export(
-                "records_per_second_at_least",
-                "DOUBLE",
-                lambda cell, _: (find(cell, "at_least.figures") or {}).get("records_per_second"),
-            ),
+            number("records_per_second_at_least", "at_least.figures.records_per_second"),
             words("not_warm_or_steady", "at_least.text"),
         ],
     ),
@@ -114,6 +130,7 @@ METRICS = (
                 30,
                 lambda view: "95 %\ninterval" if view.any(has_interval) else "min-max",
                 lambda cell, view: rate_and_spread(cell, view.any(has_interval))[1],
+                shown=lambda view: not is_narrow(view),
             )
         ],
         heads=["95 % interval", "min-max"],

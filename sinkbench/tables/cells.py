@@ -13,13 +13,8 @@ from sinkbench.analysis.words import percent, whole
 from sinkbench.bottleneck.rules import NOT_IDENTIFIED, causes_of
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics import WHERE
-<<<<<<< HEAD
-from sinkbench.metrics.changes import CHANGES
-from sinkbench.metrics.connections import LOADS, POOLS
-=======
 from sinkbench.metrics.audit import CHANGES
-from sinkbench.metrics.connections import POOLS
->>>>>>> main
+from sinkbench.metrics.connections import LOADS, POOLS
 from sinkbench.metrics.cost import COSTS
 from sinkbench.metrics.cpu import much_foreign
 from sinkbench.metrics.durability import DURABILITY
