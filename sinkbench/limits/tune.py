@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sinkbench.analysis.limits import CLIENT
-from sinkbench.analysis.samples import Sample, cpu_seconds_per_million
-from sinkbench.analysis.warm import compiling_share
+from sinkbench.analysis.samples import Sample, compiling_share, cpu_seconds_per_million
 from sinkbench.analysis.words import percent
 
 GAIN = 0.05
