@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
@@ -98,7 +98,7 @@ def silences(samples: Sequence[Sample]) -> list[Silence]:
     stall."""
     found = []
     for service in dict.fromkeys(name for each in samples for name in each.silent):
-        for mute, after in _spans(samples, lambda each, name=service: name in each.silent):
+        for mute, after in _spans([service in each.silent for each in samples], samples):
             since = min(each.silent[service] for each in mute)
             if after.seconds - since >= SHORTEST_SECONDS:
                 found.append(Silence(service, round(since - samples[0].seconds, 1), round(after.seconds - since, 1)))
@@ -128,13 +128,13 @@ def idle_tasks(samples: Sequence[Sample], records: int, tasks: int) -> list[str]
         f"only {min(each.tasks_running or 0 for each in few)} of {tasks} tasks ran for about"
         f" {max(after.seconds - few[0].seconds, 1.0):.0f} s, from second {few[0].seconds - samples[0].seconds:.1f} on:"
         " was the connector paused, restarted or changed?"
-        for few, after in _spans(known[start:], idle)
+        for few, after in _spans([idle(each) for each in known[start:]], known[start:])
     ]
 
 
-def _spans(samples: Sequence[Sample], holds: Callable[[Sample], bool]) -> Iterator[tuple[list[Sample], Sample]]:
-    """Successive samples that satisfy a condition, and the sample after them, or the last one."""
-    for is_one, group in groupby(range(len(samples)), key=lambda place: holds(samples[place])):
+def _spans(holds: Sequence[bool], samples: Sequence[Sample]) -> Iterator[tuple[list[Sample], Sample]]:
+    """Successive samples for which a condition holds, and the sample after them, or the last one."""
+    for is_one, group in groupby(range(len(samples)), key=holds.__getitem__):
         places = list(group)
         if is_one:
             yield [samples[place] for place in places], samples[min(places[-1] + 1, len(samples) - 1)]
