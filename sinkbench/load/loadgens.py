@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from loadgen.clientconfig import format_client_config
+from loadgen.client import format_client_config
 from loadgen.errors import OptionsError
 from loadgen.summary import LoadName, Summary
 from sinkbench.errors import ServiceError, StackError, TrialFailed

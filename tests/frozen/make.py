@@ -24,7 +24,7 @@ from ruamel.yaml import YAML
 from sinkbench.cli.schema import format_schema
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
-from sinkbench.plan.thresholds import FIGURES
+from sinkbench.plan.sections import FIGURES
 from sinkbench.race.resume import load_unfinished
 from sinkbench.report.opening import about, opening
 from sinkbench.report.page import sections_of

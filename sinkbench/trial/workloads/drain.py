@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sinkbench.analysis.rates import FEWEST_SAMPLES, LOW_SHARE, drain_rate, progress, steadiness
+from sinkbench.analysis.rates import FEWEST_SAMPLES, LOW_SHARE, drain_rate, progress, rate_from_pilot, steadiness
 from sinkbench.analysis.samples import Sample, compiling_share, middle, read_ahead, stored_counts, window_seconds
 from sinkbench.analysis.stalls import NAMES, Stall, much_stalled, stalls
 from sinkbench.analysis.words import percent
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.metric import rounded
-from sinkbench.plan.sizing import rate_from_pilot
 from sinkbench.results import Reason, Rescale
 from sinkbench.trial.following import Following, probes
 from sinkbench.trial.record import Notes, bottleneck, check_loaded, failure_of, noted

@@ -12,8 +12,7 @@ from loadgen.service import LoadService
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.services.access import Access
 from sinkbench.sinks.elasticsearch import service as elasticsearch
-from sinkbench.sinks.postgres import service as postgres
-from sinkbench.stack import Endpoint, assembly, readiness
+from sinkbench.stack import Endpoint, assembly
 from sinkbench.stack.assembly import checks
 from tests.support.endpoints import endpoints
 from tests.support.tlsserver import issue, served
@@ -32,7 +31,7 @@ def awaited(says: Told, seconds: float, ended: dict[str, str], **answers: list[s
             waiting.clear()
         return waiting
 
-    readiness.await_ready(
+    assembly.await_ready(
         list(answers),
         lambda: {name: lambda each=each: next(each) for name, each in left.items()},  # type: ignore[misc]
         lambda: ended,
@@ -44,7 +43,7 @@ def awaited(says: Told, seconds: float, ended: dict[str, str], **answers: list[s
 
 
 def test_nodes_are_waited_for_and_started_once_those_that_they_need_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(assembly, "POLL_SECONDS", 0.0)
     says: Told = []
     awaited(says, 60, {"b": "not started"}, a=["no", None], b=[None])
     assert says == ["a is ready", "b is started", "b is ready"]
@@ -63,7 +62,7 @@ def health(monkeypatch: pytest.MonkeyPatch) -> Answering:
 
     def answer(found: dict[str, Any]) -> None:
         client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, json=found)))
-        monkeypatch.setattr(readiness, "http_client", lambda *_: client)
+        monkeypatch.setattr(assembly, "http_client", lambda *_: client)
 
     return answer
 
@@ -85,29 +84,6 @@ def test_a_node_of_elasticsearch_is_ready_once_it_has_found_the_others(
 ) -> None:
     health(found)
     assert elasticsearch.SERVICE.ready(Endpoint("http://node", options=options), False, 1.0) == problem
-
-
-@pytest.mark.parametrize(
-    ("role", "answers", "problem"),
-    [
-        ("replica", (True,), None),
-        ("replica", (False,), "it does not stream from the primary"),
-        ("", (True,), None),
-        ("", (False,), "anna may not make schemas in this database, or tables in its schema public"),
-    ],
-)
-def test_a_replica_is_ready_once_it_streams(
-    monkeypatch: pytest.MonkeyPatch, role: str, answers: tuple[bool, ...], problem: str | None
-) -> None:
-    asked: list[str] = []
-
-    def answer(_: Endpoint, question: str, __: float) -> tuple[Any, ...]:
-        asked.append(question)
-        return ("anna", *answers)
-
-    monkeypatch.setattr(postgres, "_asked", answer)
-    assert postgres.POSTGRES.ready(Endpoint("host=h", options={"role": role}), False, 1.0) == problem
-    assert ("pg_stat_wal_receiver" in asked[0]) == (role == "replica")
 
 
 class Broker:
@@ -169,5 +145,5 @@ def test_a_load_generator_is_ready_for_users_that_it_lets_in_and_another_server_
         found = checks(where, loadgens=True)["loadgen-1"]()
     assert found is None if problem is None else found is not None and found.startswith(problem)
     client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, text="hello")))
-    monkeypatch.setattr(readiness, "http_client", lambda *_: client)
+    monkeypatch.setattr(assembly, "http_client", lambda *_: client)
     assert checks(where, loadgens=True)["loadgen-1"]() == "it is no load generator of this version: hello"
