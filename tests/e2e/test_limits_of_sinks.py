@@ -45,9 +45,9 @@ def test_the_limit_of_a_sink_is_found_and_every_record_counted(bench: Cluster) -
     to = Destination("postgres", "COPY", TARGET, bench.stack.endpoints.sinks["postgres"])
     found = sink_limit(bench, to, lambda text: None, step_seconds=0.5, confirm_seconds=1.0)
     # A step whose acknowledged records are not those that the sink counts has a problem instead of a rate.
-    assert [step.measured.problem for step in found.path] == [None] * len(found.path)
+    assert [step.problem for step in found.path] == [None] * len(found.path)
     assert found.best.confirms
-    assert found.best.point.batch > 1
+    assert found.best.batch > 1
 
 
 @pytest.mark.parametrize(("sink", "way"), [("elasticsearch", "bulk"), ("postgres", "COPY"), ("postgres", "INSERT")])
@@ -56,7 +56,7 @@ def test_a_limit_is_measured_again_with_what_each_service_took(bench: Cluster, s
     found = sink_limit_again(bench, to, Point(500, 2), lambda text: None, seconds=0.5)
     assert found.problem is None
     assert found.records_per_second
-    used = found.costs.cpu_seconds_per_million
+    used = found.cpu_seconds_per_million
     assert used.keys() >= {sink, "connect", "kafka", CLIENT}
     assert (used[CLIENT] or 0.0) > 0
 

@@ -6,13 +6,13 @@ import pytest
 
 from sinkbench.errors import ReasonCode, ServiceError
 from sinkbench.limits.measure import LimitJob
-from sinkbench.limits.tune import Attempt, Measured, Point, Tuned
+from sinkbench.limits.tune import Measured, Point, Tuned
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.race.journal import Earlier, Journal
 from sinkbench.race.race import Race
 from sinkbench.race.replacing import MOST_REPLACEMENTS
-from sinkbench.results import RunSummary
+from sinkbench.results import LimitStep, RunSummary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import SinkSettings
@@ -219,8 +219,8 @@ class FakeLimits:
 
     def _search(self, way: str, batch: int) -> Tuned:
         self.searched.append(way)
-        best = Attempt(Point(batch, 2), Measured(9_000.0), confirms=True)
-        return Tuned(best, (best,))
+        best = LimitStep(batch=batch, connections=2, records_per_second=9_000.0, confirms=True)
+        return Tuned(best, [best])
 
 
 def test_the_limits_of_sinks_are_searched_once_and_measured_in_each_block(
