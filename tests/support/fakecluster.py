@@ -284,7 +284,7 @@ class FakeCluster:
         self.refusal = lambda cell, config: self.refused
         self.reconnect, self.refresh = (partial(self.calls.append, name) for name in ("reconnect", "refresh"))
         self.check_disk = lambda *what, **how: self.calls.append("check")
-        self.close, self.for_probes, self.pooling = lambda: None, lambda: self, lambda cell: None
+        self.close, self.for_probes = lambda: None, lambda: self
         self.stack = SimpleNamespace(
             facts=Facts,
             usage=Usage,

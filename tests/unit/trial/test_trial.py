@@ -251,7 +251,7 @@ class Shared(FakeSink):
 def test_connections_that_others_open_meanwhile_hide_the_peak(
     unattributed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sinkbench.trial.conditions.CLOSING_SECONDS", 0.0)
+    monkeypatch.setattr("sinkbench.trial.trial.CLOSING_SECONDS", 0.0)
     monkeypatch.setattr(Shared, "unattributed", unattributed)
     cluster = FakeCluster(PLAN)
     cluster.sink = lambda name: Shared(cluster)  # type: ignore[method-assign]

@@ -12,7 +12,8 @@ from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Durability, TrialRecord
 from sinkbench.summary.cells import summarize
-from sinkbench.trial import conditions
+from sinkbench.trial import cluster as cluster_module
+from sinkbench.trial import trial
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.trial import run_trial
@@ -41,8 +42,8 @@ BEHIND = {number: (1 + number % 3, (1, 2, 3), (1, 2)) for number in range(3)}
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is waited for."""
-    monkeypatch.setattr(conditions, "SETTLE_SECONDS", 0.0)
-    monkeypatch.setattr(conditions, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(trial, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(cluster_module, "AGAIN_SECONDS", 0.0)
 
 
 def own_of(cluster: Any) -> Resources:
@@ -72,7 +73,7 @@ def test_an_index_that_stays_yellow_ends_the_trial_before_its_connector(monkeypa
     (cell,) = summarize(expand(PLAN, 3), [record])
     assert cell.verdict == "invalid: the index is yellow; add a node"
     # What comes to rest is waited for.
-    monkeypatch.setattr(conditions, "SETTLE_SECONDS", 60.0)
+    monkeypatch.setattr(trial, "SETTLE_SECONDS", 60.0)
     assert drain(FakeCluster(PLAN, helds=[YELLOW, YELLOW, GOOD])).reasons == []
 
 
