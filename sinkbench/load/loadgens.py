@@ -8,10 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from loadgen.clientconfig import format_client_config
-from loadgen.errors import OptionsError
 from loadgen.summary import LoadName, Summary
-from sinkbench.errors import ServiceError, StackError, TrialFailed
+from sinkbench.errors import ServiceError, TrialFailed
 from sinkbench.load.part import ANSWER_SECONDS, LocalPart, Part, RemotePart
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.plan import PlanLoad
@@ -83,7 +81,7 @@ class Loadgens:
         `run` is the records' `bench.run`, unique to this load. `progress` gets the number of records acknowledged so
         far. `rate` is in records per second, open loop, of all load generators together; None: as fast as possible.
         `stop`, once set, ends the load as failed. Raises TrialFailed if a record was not acknowledged, or a load
-        generator (named) died, is busy or refuses the load, and StackError for unusable settings of the Kafka client.
+        generator (named) died, is busy or refuses the load.
         """
         own = self._records if plan_load.own else None
         options = plan_load.model_dump(include=_SHARED - (_OF_NOAA if own is not None else set()))
@@ -112,10 +110,6 @@ class Loadgens:
     def _parts(self, loads: Sequence[LoadName]) -> Iterator[Sequence[Part]]:
         generators = self._endpoints.loadgens
         if not generators:
-            try:
-                format_client_config(self._endpoints.kafka_settings)
-            except OptionsError as error:
-                raise StackError(str(error)) from None
             yield [LocalPart(self._workers, self._endpoints.kafka_settings, CHILD, load) for load in loads]
             return
         # A new client for each load: the other side may have closed an older connection.

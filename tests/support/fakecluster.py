@@ -16,8 +16,10 @@ from loadgen.checksum import SUM, checksum
 from sinkbench.analysis.durability import Promise
 from sinkbench.analysis.replication import Partition, ReplicationState
 from sinkbench.analysis.samples import Sample
-from sinkbench.plan.cells import Cell
+from sinkbench.errors import ReasonCode
+from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan
+from sinkbench.results import TrialRecord
 from sinkbench.services.connect import ConnectorStatus, Task
 from sinkbench.sinks import (
     Arrivals,
@@ -30,11 +32,14 @@ from sinkbench.sinks import (
 )
 from sinkbench.stack import Facts, ProxyTarget, ServiceState, Usage
 from sinkbench.trial.names import Names
+from sinkbench.trial.resources import Resources
 from sinkbench.trial.sampler import Sources
+from sinkbench.trial.trial import run_trial
 from sinkbench.trial.values import Loaded, Others, TopicLoad
+from sinkbench.trial.workloads.drain import Drain
 from tests.support.silent import Silent
 
-__all__ = ["FakeCluster", "Quiet", "status"]
+__all__ = ["FakeCluster", "Quiet", "codes", "drained", "resources", "status"]
 
 INTERVAL_SECONDS = 0.25
 
@@ -65,6 +70,20 @@ class Quiet(Silent, nullcontext["Quiet"]):
 
     def begin(self, run: str, cells: object, trials: int | None, kept: object = ()) -> None:
         return
+
+
+def resources(cluster: Any, cell: Cell | None = None, records: int = 20_000, observer: Any = None) -> Resources:
+    """What a trial of this cell, or of the first one of the cluster's plan, has on the cluster."""
+    of = expand(cluster.plan, 3)[0] if cell is None else cell
+    return Resources(cluster, of, Names.of("abcdef_001"), records, observer or Quiet())
+
+
+def drained(cluster: Any, recover: Any = None, cell: Cell | None = None, records: int = 20_000) -> TrialRecord:
+    return run_trial(resources(cluster, cell, records), Drain(), 1, recover).record
+
+
+def codes(record: TrialRecord) -> list[ReasonCode]:
+    return [each.code for each in record.reasons]
 
 
 WITH_SERVICES = ("kill", "stop", "start", "freeze", "thaw", "isolate", "rejoin")
