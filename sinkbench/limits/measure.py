@@ -25,7 +25,6 @@ from sinkbench.sinks import Destination, sink_kind
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.resources import Observer
-from sinkbench.trial.values import TopicLoad
 
 DROP = "sinkbench_drop"
 POLL_SECONDS = 0.1
@@ -218,5 +217,5 @@ def _topic(cluster: Cluster, names: Names, form: Form, observer: Observer) -> It
     cluster.check_disk(records, form=form)
     with cleaning(lambda: cluster.kafka.delete_topic(names.topic)):
         observer.phase("loading the topic")
-        cluster.load(names, TopicLoad(records, form), lambda done: observer.progress(done, records))
+        cluster.load(names, records, lambda done: observer.progress(done, records), form=form)
         yield records

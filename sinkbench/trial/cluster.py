@@ -15,6 +15,7 @@ from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.load.loadgens import Loadgens
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.cells import Cell
+from sinkbench.plan.entries import Acks
 from sinkbench.plan.files import load_queries, read_connector
 from sinkbench.plan.plan import Plan
 from sinkbench.services.access import Access
@@ -25,7 +26,7 @@ from sinkbench.sinks import Sink, needed, open_sink, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.names import Names, is_ours
 from sinkbench.trial.sampler import Sampler
-from sinkbench.trial.values import Loaded, Others, TopicLoad
+from sinkbench.trial.values import Loaded, Others
 
 # A worker that takes longer to answer is broken; the next one is asked.
 BACKGROUND_SECONDS = 3.0
@@ -180,24 +181,28 @@ class Cluster:
     def load(
         self,
         names: Names,
-        wanted: TopicLoad,
+        records: int,
         progress: Callable[[int], None],
+        *,
+        form: Form = DOCUMENT,
+        rate: float | None = None,
+        acks: Acks | None = None,
         stop: threading.Event | None = None,
     ) -> Loaded:
         """Loads the trial's topic. Raises TrialFailed if a record was not acknowledged, or `stop` was set."""
-        acks = self.plan.load.acks if wanted.acks is None else wanted.acks
-        load = self.plan.load.model_copy(update={"form": wanted.form, "acks": acks})
-        done = self._loadgens.load(names.topic, names.trial, wanted.records, load, progress, wanted.rate, stop)
+        load = self.plan.load.model_copy(update={"form": form, "acks": acks or self.plan.load.acks})
+        parts = self._loadgens.load(names.topic, names.trial, records, load, progress, rate, stop)
+        acknowledged, seconds = sum(each.acknowledged for each in parts), max(each.elapsed_seconds for each in parts)
         read = lambda: self.kafka.end_offsets(names.topic).values()  # noqa: E731
-        ends = read_until(lambda ends: sum(ends) >= done.acknowledged, read, COPIED_SECONDS)
+        ends = read_until(lambda ends: sum(ends) >= acknowledged, read, COPIED_SECONDS)
         return Loaded(
-            sent=done.sent,
-            acknowledged=done.acknowledged,
+            sent=sum(each.sent for each in parts),
+            acknowledged=acknowledged,
             in_topic=sum(ends),
             partitions=len(ends),
             partitions_with_records=sum(end > 0 for end in ends),
-            records_per_second=done.acknowledged / done.elapsed_seconds if done.elapsed_seconds else 0.0,
-            in_time=done.in_time,
+            records_per_second=acknowledged / seconds if seconds else 0.0,
+            in_time=None if rate is None else sum(each.behind.records_in_time for each in parts if each.behind),
         )
 
     def set_services(self, cell: Cell) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from loadgen.forms import DOCUMENT, Form
 from sinkbench.analysis.deadletters import DeadLetter
 from sinkbench.analysis.replication import Broken, ReplicationState
 from sinkbench.analysis.samples import Sample
 from sinkbench.plan.cells import Cell
-from sinkbench.plan.entries import Acks
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Act, Asked, Audit, Bloat, Durability, Reason
 from sinkbench.services.connect import ConnectorStatus
@@ -75,14 +73,6 @@ class Policy:
 
 def policy_of(cell: Cell) -> Policy:
     return Policy() if cell.fault is None else Policy(False, True, False, False)
-
-
-@dataclass(frozen=True)
-class TopicLoad:
-    records: int
-    form: Form = DOCUMENT
-    rate: float | None = None
-    acks: Acks | None = None
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from sinkbench.sinks.postgres.sink import PostgresSink
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import PREFIX, Names, cleaning
-from sinkbench.trial.values import TopicLoad
 from tests.e2e.onetrial import index_with
 from tests.e2e.races import a_race, left_behind
 from tests.support.latest import summary_of
@@ -117,7 +116,7 @@ def test_no_consumer_reads_before_the_last_one_has_joined(bench: Cluster, monkey
     monkeypatch.setattr(clients, "order", late)
     names = Names.of("abcdef_limit")
     with cleaning(lambda: bench.kafka.delete_topic(names.topic)):
-        bench.load(names, TopicLoad(100_000), lambda done: None)
+        bench.load(names, 100_000, lambda done: None)
         measured = measure.kafka_limit(bench, names, 100_000, 3, lambda done, total: None)
     # So few records may be read too fast for a rate, but all are read.
     assert measured.problem in (None, measure.TOO_SHORT)

@@ -35,7 +35,7 @@ from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.sampler import Sources
 from sinkbench.trial.trial import run_trial
-from sinkbench.trial.values import Loaded, Others, TopicLoad
+from sinkbench.trial.values import Loaded, Others
 from sinkbench.trial.workloads.drain import Drain
 from tests.support.silent import Silent
 
@@ -414,8 +414,7 @@ class FakeCluster:
     def set_back(self, sink: str) -> None:
         self.set_to = {}
 
-    def load(self, names: Names, wanted: TopicLoad, progress: Any, stop: Any = None) -> Loaded:
-        records, rate = wanted.records, wanted.rate
+    def load(self, names: Names, records: int, progress: Any, *, rate: float | None = None, **how: Any) -> Loaded:
         self.calls.append("load")
         self.there.add(f"topic {names.topic}")
         if self.refuses is not None:
