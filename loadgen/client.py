@@ -23,7 +23,6 @@ OVERHEAD_BYTES = 1_000
 """More than a record takes in a batch of its own, in addition to its value and key."""
 # Brokers' default maximum of a batch.
 USUAL_MOST_BYTES = 1_048_588
-STATISTICS_MS = 200
 POLL_SECONDS = 0.05
 
 # For the Kafka client's own lines, which are not shown without another handler.
@@ -138,7 +137,7 @@ def producer_config(load: Load, largest_bytes: int = 0) -> dict[str, Any]:
         "queue.buffering.max.messages": 2 * MOST_IN_FLIGHT,
         "queue.buffering.max.kbytes": 2 * MOST_IN_FLIGHT_BYTES >> 10,
         "socket.nagle.disable": True,
-        "statistics.interval.ms": STATISTICS_MS,
+        "statistics.interval.ms": 200,
     }
 
 

@@ -46,8 +46,6 @@ from loadgen.summary import LoadState
 
 DEFAULT_LISTEN = "127.0.0.1:18090"
 GRACE_SECONDS = 3
-MOST_CONNECTIONS = 64
-"""With more open connections a request gets 503."""
 HEALTH = "/health"
 MOST_BODY_BYTES = 64 << 10
 # A data set keeps its first record even if that exceeds the limit.
@@ -209,7 +207,8 @@ def quiet_config(app: Starlette, grace_seconds: int, **more: Any) -> uvicorn.Con
         # There is no proxy.
         proxy_headers=False,
         timeout_graceful_shutdown=grace_seconds,
-        limit_concurrency=MOST_CONNECTIONS,
+        # With more open connections a request gets 503.
+        limit_concurrency=64,
         **more,
     )
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from functools import partial
+from typing import Any
 
 from loadgen.options import Load
 from sinkbench.analysis.samples import CONTROLLER, Sample
@@ -50,7 +51,12 @@ class SinkClient:
         self._sink = sink
         self._to = to
         self._look = look
-        options = {"run": to.target, "count": pool, "keys": load.keys, "record_bytes": load.record_bytes}
+        options: dict[str, Any] = {
+            "run": to.target,
+            "count": pool,
+            "keys": load.keys,
+            "record_bytes": load.record_bytes,
+        }
         self._clients = Writers(Load(bootstrap="-", topic="-", **options), path)
 
     def measure(self, point: Point, seconds: float) -> Measured:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from sinkbench.analysis.lag import lag_in_words
+from sinkbench.analysis.latency import lag_in_words
 from sinkbench.analysis.samples import Sample
 from sinkbench.analysis.words import percent
 from sinkbench.results import Recovery, TrialRecord

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sinkbench.analysis.audit import few_ranges
+from sinkbench.analysis.words import NOT_MEASURED
 from sinkbench.metrics.connections import LOADS
-from sinkbench.metrics.format import NOT_MEASURED
 from sinkbench.metrics.metric import Column, Fields, Metric, count
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken, was_interrupted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sinkbench.bottleneck.verdict import causes_of, shared_cause
+from sinkbench.bottleneck.rules import causes_of, shared_cause
 from sinkbench.metrics.metric import Export, Metric
 from sinkbench.results import CellSummary
 

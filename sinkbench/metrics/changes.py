@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sinkbench.analysis.rates import median_known, total_known
-from sinkbench.metrics.format import megabytes
+from sinkbench.analysis.words import megabytes
 from sinkbench.metrics.metric import Column, Fields, Metric, column, count, find
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks

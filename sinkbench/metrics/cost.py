@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sinkbench.analysis.rates import usable_median
-from sinkbench.metrics.format import money
+from sinkbench.analysis.words import money
 from sinkbench.metrics.metric import Column, Export, Metric, column, find, number
 from sinkbench.metrics.tasks import tasks
 from sinkbench.results import CellSummary, Cost, Prices, RunSummary

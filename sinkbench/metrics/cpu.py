@@ -12,12 +12,11 @@ from sinkbench.analysis.samples import (
     monitoring_overhead_cores,
 )
 from sinkbench.analysis.warm import compiling_share, jvm_cpu_per_million
-from sinkbench.metrics.format import NOT_MEASURED, percent, tenths
+from sinkbench.analysis.words import NOT_MEASURED, percent, tenths
 from sinkbench.metrics.memory import by_service
-from sinkbench.metrics.metric import ROOMY, ByService, Column, Fields, Metric, View, bounds, number, over
+from sinkbench.metrics.metric import ROOMY, ByService, Column, Fields, Metric, Seen, View, bounds, number, over, rounded
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.rate import CELLS
-from sinkbench.metrics.seen import Seen, rounded
 from sinkbench.metrics.taken import Taken
 from sinkbench.results import CellSummary, JvmCpu, RunSummary, TrialRecord
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sinkbench.metrics.format import NOT_MEASURED
+from sinkbench.analysis.words import NOT_MEASURED
 from sinkbench.metrics.metric import Column, Fields, Metric, count, find, words
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
@@ -24,16 +24,6 @@ def alike(cells: Sequence[CellSummary]) -> bool | None:
     if None in found:
         return None if any(found) else True
     return len({_promised(each) for each in found if each is not None}) < 2
-
-
-def is_worth_telling(cells: Sequence[CellSummary]) -> bool:
-    """Whether cells differ in durability, or one of them differs from the default: on the disk of one node."""
-    known = [cell.durability for cell in cells if cell.durability is not None]
-    unusual = {(each.nodes, each.on_disk) for each in known} - {(1, 1)} or {each.kafka_nodes for each in known} - {
-        1,
-        None,
-    }
-    return bool(known) and (alike(cells) is not True or bool(unusual))
 
 
 def durability_notes(trials: Sequence[TrialRecord]) -> list[str]:

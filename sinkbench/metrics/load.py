@@ -1,15 +1,15 @@
-"""The offered constant load, how much of it is stored, the lag, and the capacity found by a search."""
+"""The offered constant load, how much of it is stored, lag and latency, and the capacity found by a search."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from statistics import mean
 
-from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR
+from sinkbench.analysis.latency import BOUNDED, GROWING, UNCLEAR, merged
 from sinkbench.analysis.rates import usable_rate
+from sinkbench.analysis.words import milliseconds, whole
 from sinkbench.metrics.connections import LOADS
-from sinkbench.metrics.format import whole
-from sinkbench.metrics.metric import Column, Fields, Metric, View, column, number, words
+from sinkbench.metrics.metric import Column, Fields, Metric, View, column, number, over, words
 from sinkbench.metrics.rate import at_least_in_words
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks_per_worker
@@ -41,6 +41,9 @@ def _is_offered(view: View) -> bool:
 def _stored(cell: CellSummary, _: View) -> str:
     rate = usable_rate(cell)
     return whole(None if rate is None else mean(rate.values))
+
+
+_HEADS = {"p50": "latency\np50 ms", "p95": "p95\nms", "p99": "p99\nms", "p999": "p99.9\nms"}
 
 
 METRICS = (
@@ -76,6 +79,27 @@ METRICS = (
         ],
         place=220,
         exports=[words("lag_verdict", "lag.verdict"), number("lag_growth_per_second", "lag.growth_per_second")],
+    ),
+    Metric(
+        "Latency",
+        "The time from when a record was due until it was stored.",
+        of_cell=over(merged, "latency_ms", of="valid"),
+        columns=[
+            column(LOADS, 50 + place, head, f"latency_ms.{name}", milliseconds)
+            for place, (name, head) in enumerate(_HEADS.items())
+        ],
+        place=230,
+        exports=[number(f"latency_{name}_ms", f"latency_ms.{name}") for name in _HEADS],
+    ),
+    Metric(
+        "Time until found",
+        "The time from when a record was due until a search finds it.",
+        of_cell=over(merged, "searchable_ms", of="valid"),
+        columns=[
+            column(LOADS, 60, "found\np99 ms", "searchable_ms.p99", milliseconds, always=False),
+        ],
+        place=240,
+        exports=[number("searchable_p99_ms", "searchable_ms.p99")],
     ),
 )
 CAPACITY = (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from sinkbench.analysis.latency import merged
 from sinkbench.analysis.rates import median_known
-from sinkbench.metrics.format import NOT_MEASURED, milliseconds, whole
+from sinkbench.analysis.words import NOT_MEASURED, milliseconds, whole
 from sinkbench.metrics.metric import Fields, Metric, column
 from sinkbench.metrics.taken import Taken
 from sinkbench.results import Asked, CellSummary, Reads

@@ -6,7 +6,7 @@ import textwrap
 
 from sinkbench.analysis.intervals import interval_of_median
 from sinkbench.analysis.rates import median_low_high, most, usable_rate
-from sinkbench.metrics.format import NOT_MEASURED, span, whole
+from sinkbench.analysis.words import NOT_MEASURED, span, whole
 from sinkbench.metrics.metric import (
     WIDE,
     Column,

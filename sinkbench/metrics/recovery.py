@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sinkbench.analysis.rates import median_known, most
+from sinkbench.analysis.words import NOT_MEASURED, tenths, whole
 from sinkbench.metrics.audit import count_columns
-from sinkbench.metrics.format import NOT_MEASURED, tenths, whole
 from sinkbench.metrics.metric import Column, Export, Metric, View, column, count, find, flag, number, words
 from sinkbench.results import CellSummary, Recovery
 

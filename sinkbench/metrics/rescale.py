@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sinkbench.analysis.intervals import ratio_by_block
 from sinkbench.analysis.rates import median_known, usable_median
+from sinkbench.analysis.words import NOT_MEASURED, formatted, tenths, whole
 from sinkbench.metrics.audit import count_columns
-from sinkbench.metrics.format import NOT_MEASURED, formatted, tenths, whole
 from sinkbench.metrics.metric import Column, Fields, Metric, View, column, find
 from sinkbench.metrics.taken import Taken
 from sinkbench.results import CellSummary, Rescale

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sinkbench.analysis.lag import BOUNDED, GROWING, lag_in_words
+from sinkbench.analysis.latency import BOUNDED, GROWING, lag_in_words
 from sinkbench.analysis.samples import is_far_ahead
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.audit import audit_notes

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sinkbench.analysis.lag import BOUNDED
+from sinkbench.analysis.latency import BOUNDED
 from sinkbench.results import SearchStep
 
 INVALID = "invalid"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sinkbench.analysis.intervals import interval_of_median, relative_width
-from sinkbench.analysis.lag import GROWING
+from sinkbench.analysis.latency import GROWING
 from sinkbench.analysis.limits import GENERATOR, best
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.capacity import INVALID, CapacitySearch

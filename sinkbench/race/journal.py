@@ -19,7 +19,7 @@ from sinkbench.results import Limit, LimitInBlock, RunSummary, TrialRecord, sett
 from sinkbench.runs.differences import ABSENT, environment_differences
 from sinkbench.runs.store import RunFolder
 from sinkbench.sinks.values import SinkSettings
-from sinkbench.summary.run import summary_of
+from sinkbench.summary.cells import summary_of
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from sinkbench.runs.differences import ABSENT, Difference, connector_differences
 from sinkbench.runs.reader import load_connectors, load_summary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
 from sinkbench.secrets import HIDDEN, redacted_values
-from sinkbench.summary.run import summary_of
+from sinkbench.summary.cells import summary_of
 from sinkbench.summary.selftest import is_selftest
 
 # Unreadable figures, such as a service's CPU time, do not affect the pipelines.

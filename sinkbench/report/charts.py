@@ -9,7 +9,7 @@ import numpy as np
 from sinkbench.analysis.rates import usable_rate
 from sinkbench.analysis.samples import CONTROLLER
 from sinkbench.analysis.scalability import Law
-from sinkbench.metrics.format import seconds_each
+from sinkbench.analysis.words import seconds_each
 from sinkbench.metrics.metric import find
 from sinkbench.metrics.names import marked_name
 from sinkbench.report.parts import Chart, Figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sinkbench.metrics.format import whole
+from sinkbench.analysis.words import whole
 from sinkbench.metrics.metric import find
 from sinkbench.metrics.names import cell_name
 from sinkbench.report.parts import Chart, Figure, Lines, Opening, PageSection, Table, of_rich

@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from sinkbench.analysis.intervals import FEWEST_BLOCKS
+from sinkbench.analysis.intervals import ALPHA, FEWEST_BLOCKS, holm, p_value, ratio_of_medians, smallest_difference
 from sinkbench.analysis.rates import median_known
 from sinkbench.analysis.samples import MUCH_FOREIGN
 from sinkbench.analysis.stalls import MUCH_STALLED
-from sinkbench.analysis.twosample import ALPHA, holm, p_value, ratio_of_medians, smallest_difference
 from sinkbench.analysis.words import percent
 from sinkbench.metrics.cpu import total_cpu_seconds
 from sinkbench.metrics.taken import quotable

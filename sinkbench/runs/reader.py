@@ -14,7 +14,7 @@ from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
-from sinkbench.summary.run import summary_of
+from sinkbench.summary.cells import summary_of
 from sinkbench.yamlfile import YamlFile
 
 _SUMMARY = "summary.json"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sinkbench.analysis.durability import Promise
+from sinkbench.analysis.replication import Promise
 from sinkbench.errors import ServiceError
 from sinkbench.stack import Endpoint, Endpoints
 

@@ -1,17 +1,22 @@
-"""From the trials of a run to one summary per cell, with a verdict."""
+"""From the trials of a run to its summary, with a verdict for each cell."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from pydantic import JsonValue
+
 from sinkbench.analysis.scalability import scaling_of
 from sinkbench.metrics import METRICS
+from sinkbench.metrics.cost import with_prices
 from sinkbench.metrics.cpu import total_cpu_seconds
 from sinkbench.metrics.metric import Metric, fields_of
 from sinkbench.metrics.taken import Taken, quotable, valid_by_block
 from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
-from sinkbench.results import CellSummary, Limit, Scaling, TrialRecord
+from sinkbench.plan.plan import Plan
+from sinkbench.plan.schedule import searches_of
+from sinkbench.results import CellSummary, Limit, PlanRef, RunSummary, Scaling, TrialRecord
 
 __all__ = ["cpu_by_block", "scalings", "summarize", "valid_by_block"]
 
@@ -71,3 +76,39 @@ def _by_cell(cells: Sequence[Cell], trials: Iterable[TrialRecord]) -> dict[str, 
             raise ValueError(f"trial {trial.trial} is of cell {trial.cell}, which is not in the plan")
         taken[trial.cell].append(trial)
     return taken
+
+
+def summary_of(
+    run: str,
+    plan: Plan,
+    cells: Sequence[Cell],
+    trials: Sequence[TrialRecord],
+    *,
+    complete: bool,
+    environment: Mapping[str, JsonValue],
+    limits: Sequence[Limit] = (),
+    resumed: Sequence[str] = (),
+) -> RunSummary:
+    """The summary of a run with these trials, pilots included, in the order taken; `complete` means that no trial is
+    left. ValueError if a trial is of none of the cells, or does not follow from those before it."""
+    # With `until` or a deadline their number is known only at the end.
+    taken = max((trial.block for trial in trials), default=0) if complete else plan.trials
+    prices = None if plan.prices is None else plan.prices.as_kept()
+    summary = RunSummary(
+        run=run,
+        complete=complete,
+        plan=PlanRef(
+            name=plan.name,
+            sha256=plan.sha256,
+            seed=plan.seed,
+            trials=taken,
+            cells={cell.key: cell.sink for cell in cells if cell.before is None and cell.mode in ("drain", "capacity")},
+        ),
+        environment=dict(environment),
+        cells=summarize(cells, trials, searches_of(plan, cells, trials, limits), limits),
+        limits=list(limits),
+        scaling=scalings(cells, trials),
+        resumed=list(resumed),
+        thresholds=plan.bounds,
+    )
+    return with_prices(summary, prices)

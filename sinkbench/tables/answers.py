@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.analysis.rates import usable_rate
+from sinkbench.analysis.words import percent, share_span, times, whole
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.cpu import much_foreign
 from sinkbench.metrics.durability import alike, durability_in_words
-from sinkbench.metrics.format import percent, share_span, times, whole
 from sinkbench.metrics.metric import find
 from sinkbench.metrics.names import UNREADY, cell_name, marked_name, product_name
 from sinkbench.metrics.queries import job_of

@@ -10,18 +10,18 @@ from rich.table import Table
 from rich.text import Text
 
 from sinkbench.analysis.rates import usable_rate
-from sinkbench.bottleneck.verdict import NOT_IDENTIFIED, causes_of
+from sinkbench.analysis.words import percent, whole
+from sinkbench.bottleneck.rules import NOT_IDENTIFIED, causes_of
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics import WHERE
 from sinkbench.metrics.changes import CHANGES
+from sinkbench.metrics.connections import POOLS
 from sinkbench.metrics.cost import COSTS
 from sinkbench.metrics.cpu import much_foreign
 from sinkbench.metrics.durability import DURABILITY
-from sinkbench.metrics.format import percent, whole
 from sinkbench.metrics.memory import RESOURCES
 from sinkbench.metrics.metric import ROOMY
 from sinkbench.metrics.names import cell_name
-from sinkbench.metrics.pool import POOLS
 from sinkbench.metrics.queries import READS
 from sinkbench.metrics.rate import CELLS, at_least_in_words
 from sinkbench.metrics.recovery import RECOVERIES, STATUS

@@ -8,8 +8,8 @@ from functools import partial
 from rich.table import Table
 from rich.text import Text
 
+from sinkbench.analysis.words import NOT_MEASURED, formatted, tenths
 from sinkbench.metrics import WHERE
-from sinkbench.metrics.format import NOT_MEASURED, formatted, tenths
 from sinkbench.metrics.names import in_short
 from sinkbench.metrics.rate import rate_and_spread
 from sinkbench.results import RunSummary

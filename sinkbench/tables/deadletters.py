@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sinkbench.analysis.deadletters import Cause, DeadLetter
-from sinkbench.metrics.format import NOT_MEASURED, whole
+from sinkbench.analysis.words import NOT_MEASURED, whole
 from sinkbench.tables.text import cut, new_table, plain_text, words
 
 LONGEST_VALUE = 60

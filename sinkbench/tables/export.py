@@ -8,11 +8,11 @@ import json
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from sinkbench.analysis.words import formatted
 from sinkbench.errors import ResultsError
 from sinkbench.metrics import METRICS
 from sinkbench.metrics.audit import counted
 from sinkbench.metrics.connections import connections
-from sinkbench.metrics.format import formatted
 from sinkbench.metrics.metric import ByService, Export, Value
 from sinkbench.metrics.rate import has_interval, rate_and_spread
 from sinkbench.results import CellSummary, RunSummary

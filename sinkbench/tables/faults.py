@@ -7,8 +7,8 @@ import re
 from rich.table import Table
 from rich.text import Text
 
+from sinkbench.analysis.words import NOT_MEASURED, counted, tenths, whole
 from sinkbench.errors import ReasonCode
-from sinkbench.metrics.format import NOT_MEASURED, how_many, tenths, whole
 from sinkbench.results import CellSummary, Recovery, RunSummary
 from sinkbench.tables.text import new_table, words
 
@@ -73,13 +73,13 @@ def fault_line(summary: RunSummary) -> str:
     silent = [cell for cell in broken if cell not in down and cell.recovery is not None and cell.recovery.is_silent]
     if not hit:
         return "Nothing was broken."
-    said = [f"{len(keeping)} of {how_many(len(hit), 'cell')} with a fault lost no record"]
+    said = [f"{len(keeping)} of {counted(len(hit), 'cell')} with a fault lost no record"]
     if losing:
         worst = max(losing, key=_lost)
         said.append(f"the most, {_lost(worst):,}, were lost by {worst.label} under {worst.fault}")
     more = (
-        (aside, f"{sum(aside):,} records of {how_many(len(aside), 'cell')} are dead letters, and not in the sink"),
-        (altered, f"{how_many(len(altered), 'cell')} stored records that are not as they were sent"),
+        (aside, f"{sum(aside):,} records of {counted(len(aside), 'cell')} are dead letters, and not in the sink"),
+        (altered, f"{counted(len(altered), 'cell')} stored records that are not as they were sent"),
         (unchecked, f"of {len(unchecked)} it is not known whether they are as they were sent"),
         (missing, f"{missing} {'is' if missing == 1 else 'are'} invalid, or not taken yet"),
         (unknown, f"of {len(unknown)} it is not known, since not every trial could be audited"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sinkbench.metrics.format import milliseconds, times
+from sinkbench.analysis.words import milliseconds, times
 from sinkbench.metrics.names import cell_name
 from sinkbench.results import Audit, LatencyMs, RunSummary
 

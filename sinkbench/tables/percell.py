@@ -11,16 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from sinkbench.analysis.rates import usable_rate
+from sinkbench.analysis.words import NOT_MEASURED, seconds_each, tenths, whole
 from sinkbench.metrics import METRICS
 from sinkbench.metrics.changes import CHANGES, changes_keys
-from sinkbench.metrics.connections import LOADS
+from sinkbench.metrics.connections import LOADS, POOLS
 from sinkbench.metrics.cost import COSTS
 from sinkbench.metrics.durability import DURABILITY
-from sinkbench.metrics.format import NOT_MEASURED, seconds_each, tenths, whole
 from sinkbench.metrics.memory import RESOURCES
 from sinkbench.metrics.metric import WIDE, Column, View, find
 from sinkbench.metrics.names import folded, marked_name
-from sinkbench.metrics.pool import POOLS
 from sinkbench.metrics.queries import READS
 from sinkbench.metrics.rate import CELLS, name_in_cells
 from sinkbench.metrics.recovery import RECOVERIES, STATUS

@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sinkbench.analysis.rates import most
-from sinkbench.metrics.format import NOT_MEASURED, whole
+from sinkbench.analysis.words import NOT_MEASURED, whole
 from sinkbench.metrics.names import cell_name
 from sinkbench.metrics.queries import job_of
 from sinkbench.results import Asked, CellSummary, RunSummary

@@ -11,9 +11,9 @@ from rich.cells import cell_len
 from rich.table import Table
 
 from sinkbench.analysis.rates import usable_rate
-from sinkbench.bottleneck.verdict import NOT_IDENTIFIED, causes_of
+from sinkbench.analysis.words import NOT_MEASURED, counted, seconds_each, span, whole
+from sinkbench.bottleneck.rules import NOT_IDENTIFIED, causes_of
 from sinkbench.metrics.connections import connection_counts
-from sinkbench.metrics.format import NOT_MEASURED, how_many, seconds_each, span, whole
 from sinkbench.metrics.metric import find
 from sinkbench.metrics.names import cell_name, in_short
 from sinkbench.metrics.queries import job_of
@@ -77,7 +77,7 @@ def title(kept: StoredRun) -> list[str]:
     began = "{}-{}-{} {}:{} UTC".format(*when.groups()) if when else ""
     memory, cores = found.get("memory_bytes"), found.get("cpu_count")
     machine = [
-        f"{how_many(int(cores), 'core')}{_in_brackets(found.get('cpu_model'))}" if isinstance(cores, int) else "",
+        f"{counted(int(cores), 'core')}{_in_brackets(found.get('cpu_model'))}" if isinstance(cores, int) else "",
         f"{memory / 1e9:.0f} GB" if isinstance(memory, int | float) else "",
         str(found.get("system") or ""),
         f"stack {found['stack']}" if found.get("stack") else "",
@@ -106,7 +106,7 @@ def load_in_words(kept: StoredRun) -> str:
     tasks = f"{counts[0][0]} Connect workers x {counts[0][1]:g} tasks" if len(counts) == 1 else "tasks as listed"
     tasks = tasks.replace("x 1 tasks", "x 1 task")
     rates = [rate for cell in cells if (rate := usable_rate(cell)) is not None]
-    trials = how_many(max((len(rate.values) for rate in rates), default=0), "trial")
+    trials = counted(max((len(rate.values) for rate in rates), default=0), "trial")
     ranges = "95 % interval" if any(rate.interval for rate in rates) else "lowest-highest"
     median = f"; median ({ranges}) of {trials}" if rates and not is_load(summary) else ""
     return f"{load} of {records}; {tasks}{median}"

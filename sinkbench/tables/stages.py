@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sinkbench.analysis.limits import CONNECT, GENERATOR, KAFKA
-from sinkbench.metrics.format import formatted, span, whole
+from sinkbench.analysis.words import formatted, span, whole
 from sinkbench.results import Fit, Limit, LimitInBlock, Scaling
 from sinkbench.tables.text import new_table
 

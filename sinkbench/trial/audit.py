@@ -13,11 +13,9 @@ from loadgen.changestream import last_versions
 from loadgen.forms import DOCUMENT, is_row
 from loadgen.options import Changes
 from loadgen.records import key_names
-from sinkbench.analysis.audit import SeqAudit, few_ranges
-from sinkbench.analysis.checksums import ChecksumAudit, bear_checksums, one_in
-from sinkbench.analysis.content import Content, compare_content, documents_of
+from sinkbench.analysis.audit import SeqAudit, VersionAudit, few_ranges
+from sinkbench.analysis.content import ChecksumAudit, Content, bear_checksums, compare_content, documents_of, one_in
 from sinkbench.analysis.deadletters import QUEUE, DeadLetter
-from sinkbench.analysis.versions import VersionAudit
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.services.deadletters import DeadLetterQueue
 from sinkbench.services.failures import in_one_line

@@ -13,11 +13,10 @@ from sinkbench.analysis.samples import rejected_writes, used_up
 from sinkbench.analysis.stalls import Stall, idle_tasks, silences
 from sinkbench.analysis.words import few_of
 from sinkbench.bottleneck.evidence import Circumstances, evidence_of
-from sinkbench.bottleneck.verdict import cause_of
+from sinkbench.bottleneck.rules import cause_of
 from sinkbench.errors import Interrupted, ReasonCode, ServiceError, TrialFailed
 from sinkbench.metrics import METRICS
-from sinkbench.metrics.metric import fields_of
-from sinkbench.metrics.seen import Seen
+from sinkbench.metrics.metric import Seen, fields_of
 from sinkbench.results import Bottleneck, Reason, Reconciliation, TrialRecord
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import sink_kind

@@ -8,8 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from sinkbench.analysis.durability import acks_in_words, acks_nodes, as_replicated, promise_in_words
-from sinkbench.analysis.replication import ReplicationState, topic_replication
+from sinkbench.analysis.replication import (
+    ReplicationState,
+    acks_in_words,
+    acks_nodes,
+    as_replicated,
+    promise_in_words,
+    topic_replication,
+)
 from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS, Sample, own_count
 from sinkbench.errors import INTERRUPTIONS, ReasonCode, ServiceError, TrialFailed
 from sinkbench.results import Bloat, Durability, Reason, TrialRecord

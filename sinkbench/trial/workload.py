@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 
@@ -65,18 +65,21 @@ def proxy_targets_used(
     return {name: proxy_targets[name] for name in services if proxy_targets[name].variables.keys() <= named}
 
 
+WAYS: tuple[Literal["upstream"], Literal["downstream"]] = ("upstream", "downstream")
+
+
 def toxics_of(fault: PlanFault) -> list[Toxic]:
     """Returns the fault as toxiproxy's toxics, in both directions; none if it refuses connections."""
     if fault.what == CUT:
         # 0: the connections stay open.
-        return [Toxic("timeout", way, {"timeout": 0}) for way in ("upstream", "downstream") if fault.drops]
+        return [Toxic("timeout", way, {"timeout": 0}) for way in WAYS if fault.drops]
     if fault.what == DELAY:
         # Toxiproxy takes whole milliseconds, so half a millisecond each way becomes one way and none back.
         both = round(2 * fault.delay_ms)
-        ways = {"upstream": (both + 1) // 2, "downstream": both // 2}
-        return [Toxic("latency", way, {"latency": delay}) for way, delay in ways.items() if delay]
+        delays = zip(WAYS, ((both + 1) // 2, both // 2), strict=True)
+        return [Toxic("latency", way, {"latency": delay}) for way, delay in delays if delay]
     rate = {"rate": fault.most_bytes_per_second // 1000}
-    return [Toxic("bandwidth", way, rate) for way in ("upstream", "downstream")]
+    return [Toxic("bandwidth", way, rate) for way in WAYS]
 
 
 # Maximum space of a record with indexes and row headers, as a multiple of its size; and of an empty table.

@@ -12,9 +12,8 @@ import psycopg
 import pytest
 
 from elasticsearch import Elasticsearch
-from sinkbench.analysis.audit import SeqAudit
+from sinkbench.analysis.audit import SeqAudit, VersionAudit
 from sinkbench.analysis.content import Content
-from sinkbench.analysis.versions import VersionAudit
 from sinkbench.cli.main import ENDING_SIGNALS, main
 from sinkbench.errors import EXIT_CHECK_FAILED
 from sinkbench.stack.local import LocalStack

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from sinkbench.analysis.lag import BOUNDED, GROWING
+from sinkbench.analysis.latency import BOUNDED, GROWING
 from sinkbench.live.views import choose_ui
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import load_plan

@@ -36,8 +36,7 @@ from sinkbench.runs.listing import list_runs
 from sinkbench.runs.reader import StoredRun, load_run, load_summary
 from sinkbench.runs.store import RunFolder
 from sinkbench.settings import CHECKOUT
-from sinkbench.summary.cells import cpu_by_block, valid_by_block
-from sinkbench.summary.run import summary_of
+from sinkbench.summary.cells import cpu_by_block, summary_of, valid_by_block
 from sinkbench.summary.selftest import LABELS, is_selftest, noise_lines, noise_of, overhead_lines, overhead_of
 from sinkbench.summary.thresholds import VALUES, threshold_lines
 from sinkbench.tables.answers import answer_lines

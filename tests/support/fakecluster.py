@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from loadgen.checksum import SUM, checksum
-from sinkbench.analysis.durability import Promise
-from sinkbench.analysis.replication import Partition, ReplicationState
+from sinkbench.analysis.replication import Partition, Promise, ReplicationState
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import Cell, expand

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from loadgen.reading import parse_json, read_text
-from sinkbench.analysis.durability import index_promise
 from sinkbench.analysis.fields import Kind, Survey
+from sinkbench.analysis.replication import index_promise
 from sinkbench.analysis.settable import Settable, duration, one_of, whole
 from sinkbench.errors import TargetError
 from sinkbench.sinks.values import Proposal, SinkSettings

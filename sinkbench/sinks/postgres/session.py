@@ -12,8 +12,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import DictRow, dict_row
 
-from sinkbench.analysis.durability import database_promise
-from sinkbench.analysis.replication import ReplicationState, Standby, database_replication
+from sinkbench.analysis.replication import ReplicationState, Standby, database_promise, database_replication
 from sinkbench.analysis.settable import Given, Settable, one_of, whole
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.jdbcurl import POOLER, given, jdbc_url

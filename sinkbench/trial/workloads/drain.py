@@ -15,7 +15,7 @@ from sinkbench.analysis.steady import steadiness
 from sinkbench.analysis.warm import compiling_share
 from sinkbench.analysis.words import percent
 from sinkbench.errors import ReasonCode
-from sinkbench.metrics.seen import rounded
+from sinkbench.metrics.metric import rounded
 from sinkbench.plan.sizing import rate_from_pilot
 from sinkbench.results import Reason, Rescale
 from sinkbench.trial.following import Following, probes

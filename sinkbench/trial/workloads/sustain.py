@@ -14,14 +14,13 @@ from typing import Generic, Self, TypeVar
 
 import numpy as np
 
-from sinkbench.analysis.lag import GROWING, lag_of, warm_from
-from sinkbench.analysis.latency import latency_of
+from sinkbench.analysis.latency import GROWING, lag_of, latency_of, warm_from
 from sinkbench.analysis.rates import progress
 from sinkbench.analysis.samples import Sample, stored_counts
 from sinkbench.analysis.stalls import stalls
 from sinkbench.bottleneck.rules import LEAST_OFFERED
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
-from sinkbench.metrics.seen import rounded
+from sinkbench.metrics.metric import rounded
 from sinkbench.plan.plan import Plan
 from sinkbench.results import LatencyMs, Reads, Reason
 from sinkbench.services.failures import in_one_line

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from loadgen.checksum import parse
 from loadgen.options import load_from
 from loadgen.records import records_of
-from sinkbench.analysis.checksums import ChecksumAudit, bear_checksums, one_in
-from sinkbench.analysis.content import Content, compare_content, documents_of
+from sinkbench.analysis.content import ChecksumAudit, Content, bear_checksums, compare_content, documents_of, one_in
 
 COUNT = 2_000
 MADE = records_of(

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.durability import (
+from sinkbench.analysis.replication import (
     Promise,
+    ReplicationState,
     acks_in_words,
     as_replicated,
     database_promise,
     index_promise,
     promise_in_words,
 )
-from sinkbench.analysis.replication import ReplicationState
 from tests.support.present import present
 
 SAFE = {

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR, lag_of, warm_from
+from sinkbench.analysis.latency import BOUNDED, GROWING, UNCLEAR, lag_of, warm_from
 from tests.support.present import present
 
 OFFERED = 1_000.0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sinkbench.analysis.twosample import ALPHA, holm, p_value, ratio_of_medians, smallest_difference
+from sinkbench.analysis.intervals import ALPHA, holm, p_value, ratio_of_medians, smallest_difference
 from tests.support.counts import count
 from tests.support.present import present
 from tests.support.rates import NORMAL, SKEWED, STALLS, Draw

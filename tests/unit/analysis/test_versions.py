@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.versions import VersionAudit
+from sinkbench.analysis.audit import VersionAudit
 
 # "a" and "b" are there, "c" was deleted, and no record had "d".
 LAST, THERE = np.array([7, 8, 9, -1]), np.array([True, True, False, False])

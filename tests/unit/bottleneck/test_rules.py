@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sinkbench.analysis.stalls import Stall
 from sinkbench.bottleneck import rules
 from sinkbench.bottleneck.evidence import Circumstances, Evidence
-from sinkbench.bottleneck.verdict import NOT_IDENTIFIED, ranks, shared_cause
-from sinkbench.bottleneck.verdict import cause_of as verdict_of
+from sinkbench.bottleneck.rules import NOT_IDENTIFIED, ranks, shared_cause
+from sinkbench.bottleneck.rules import cause_of as verdict_of
 from sinkbench.results import Bottleneck
 from sinkbench.sinks.elasticsearch import nodes as elasticsearch
 from sinkbench.sinks.postgres import clients as postgres

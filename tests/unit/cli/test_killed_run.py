@@ -19,7 +19,7 @@ from sinkbench.plan.plan import load_plan
 from sinkbench.results import Limit, RunSummary
 from sinkbench.runs.reader import load_run, load_summary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
-from sinkbench.summary.run import summary_of
+from sinkbench.summary.cells import summary_of
 from tests.support.counts import count
 from tests.support.samplerun import keep_run
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR
+from sinkbench.analysis.latency import BOUNDED, GROWING, UNCLEAR
 from sinkbench.plan.capacity import INVALID, CapacitySearch, Offer
 
 PRECISION = 0.05

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR
+from sinkbench.analysis.latency import BOUNDED, GROWING, UNCLEAR
 from sinkbench.analysis.limits import GENERATOR, with_block
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.capacity import Offer

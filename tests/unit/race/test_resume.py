@@ -19,7 +19,7 @@ from sinkbench.race.resume import Unfinished, changes, load_unfinished, run_fold
 from sinkbench.runs.store import RunFolder, read_summary
 from sinkbench.secrets import conceal
 from sinkbench.settings import CHECKOUT
-from sinkbench.summary.run import summary_of
+from sinkbench.summary.cells import summary_of
 from sinkbench.summary.selftest import is_selftest, noise_plan, overhead_plan
 from tests.support.trials import trial
 

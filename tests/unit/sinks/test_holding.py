@@ -1,7 +1,6 @@
 """What the sinks' answers say of copies: shards on their nodes, and servers that follow."""
 
-from sinkbench.analysis.durability import promise_in_words
-from sinkbench.analysis.replication import ShardCopy, Standby
+from sinkbench.analysis.replication import ShardCopy, Standby, promise_in_words
 from sinkbench.sinks.elasticsearch.index import settings_of
 from sinkbench.sinks.elasticsearch.nodes import copies_of, nodes_of
 from sinkbench.sinks.postgres.session import standbys_of

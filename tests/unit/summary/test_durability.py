@@ -1,6 +1,6 @@
 """What a cell's trials agree on of durability, and whether cells are alike in it."""
 
-from sinkbench.metrics.durability import alike, is_worth_telling
+from sinkbench.metrics.durability import alike
 from sinkbench.results import CellSummary, Durability
 from sinkbench.summary.cells import summarize
 from tests.support.trials import CELL, cell_summary, trial
@@ -37,11 +37,3 @@ def test_cells_are_alike_if_their_promises_are() -> None:
     # Of a sink that does not tell what it promises only Kafka's part is known.
     assert alike([cell(SAFE), cell(Durability(kafka=SAFE.kafka, kafka_nodes=1))]) is None
     assert alike([cell(None), cell(None)]) is True
-
-
-def test_what_is_as_usual_is_not_worth_telling() -> None:
-    assert not is_worth_telling([cell(SAFE), cell(SAFE)])
-    assert not is_worth_telling([cell(None)])
-    for unusual in (FAST, TWICE, SAFE.model_copy(update={"kafka_nodes": 3})):
-        assert is_worth_telling([cell(unusual), cell(unusual)])
-    assert is_worth_telling([cell(SAFE), cell(None)])

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from sinkbench.metrics.format import NOT_MEASURED, milliseconds, percent, tenths, times, whole
+from sinkbench.analysis.words import NOT_MEASURED, milliseconds, percent, tenths, times, whole
 
 
 @pytest.mark.parametrize(

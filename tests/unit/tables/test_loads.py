@@ -2,8 +2,7 @@
 
 import pytest
 
-from sinkbench.analysis.lag import BOUNDED, GROWING, UNCLEAR
-from sinkbench.analysis.latency import latency_of
+from sinkbench.analysis.latency import BOUNDED, GROWING, UNCLEAR, latency_of
 from sinkbench.analysis.limits import GENERATOR
 from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell

@@ -2,9 +2,9 @@
 
 import pytest
 
+from sinkbench.analysis.words import megabytes, money
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.cost import COSTS, with_prices
-from sinkbench.metrics.format import megabytes, money
 from sinkbench.metrics.memory import RESOURCES
 from sinkbench.results import CellSummary, Cost, Memory, Prices, Spread
 from sinkbench.tables.cells import render

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sinkbench.analysis.audit import VersionAudit
 from sinkbench.analysis.content import Content
 from sinkbench.analysis.deadletters import PREFIX, DeadLetter
 from sinkbench.analysis.samples import OTHER_CONNECTIONS
-from sinkbench.analysis.versions import VersionAudit
 from sinkbench.errors import ConnectError, ReasonCode, ServiceError, StackError, TargetError, TrialFailed
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from sinkbench.analysis.durability import Promise
-from sinkbench.analysis.replication import Broken, ReplicationState
+from sinkbench.analysis.replication import Broken, Promise, ReplicationState
 from sinkbench.errors import ReasonCode, ServiceError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
