@@ -76,8 +76,8 @@ def toxics_of(fault: PlanFault) -> list[Toxic]:
     if fault.what == DELAY:
         # Toxiproxy takes whole milliseconds, so half a millisecond each way becomes one way and none back.
         both = round(2 * fault.delay_ms)
-        delays = zip(WAYS, ((both + 1) // 2, both // 2), strict=True)
-        return [Toxic("latency", way, {"latency": delay}) for way, delay in delays if delay]
+        delays = {way: (both + (way == "upstream")) // 2 for way in WAYS}
+        return [Toxic("latency", way, {"latency": delays[way]}) for way in WAYS if delays[way]]
     rate = {"rate": fault.most_bytes_per_second // 1000}
     return [Toxic("bandwidth", way, rate) for way in WAYS]
 
