@@ -37,7 +37,7 @@ SERVICES = {"kafka", "elasticsearch", "postgres", "pgbouncer", "connect"}
 
 def test_up_races_the_plan_once_and_prints_the_table(raced: Raced) -> None:
     assert "the race has ended with exit code 0" in raced.log
-    for shown in ("plan small", "stack compose", "elasticsearch/camel-bulk", "records/s"):
+    for shown in ("sinkbench small", "stack compose", "elasticsearch/camel-bulk", "records/s"):
         assert shown in raced.log
     summary = raced.summary
     assert summary["complete"] is True

@@ -88,7 +88,7 @@ def test_a_stack_of_several_nodes_starts_loses_nodes_and_races(
     race = sinkbench("race", "mine.yaml")
     assert race.returncode == 0, race.stdout + race.stderr
     summary = read_summary(tmp_path / "results" / "latest" / "summary.json")
-    assert summary.environment["topology"]["name"] == "several"  # type: ignore[index, call-overload]
+    assert summary.environment["topology"]["name"] == "several.yaml"  # type: ignore[index, call-overload]
     assert summary.environment["durability"]["kafka"]["replication"] == 3  # type: ignore[index, call-overload]
     for cell in summary.cells:
         assert (cell.audit.lost, cell.audit.duplicates) == (0, 0)
