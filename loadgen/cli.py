@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from loadgen.clientconfig import read_client_config
+from loadgen.client import read_client_config
 from loadgen.dataset.store import Dataset
 from loadgen.engine import run as run_load
 from loadgen.errors import ExitCode, UnusableError

@@ -37,17 +37,13 @@ class Changes(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan
 
     @model_validator(mode="after")
     def _add_up(self) -> Changes:
-        if (wrong := shares_add_up(self.inserts, self.updates, self.deletes)) is not None:
-            raise ValueError(wrong)
+        total = self.inserts + self.updates + self.deletes
+        if abs(total - 1) > SHARES_DIFFER:
+            found = f"inserts {self.inserts:g}, updates {self.updates:g} and deletes {self.deletes:g}"
+            raise ValueError(f"{found} add up to {total:g}; make that 1")
+        if not self.inserts:
+            raise ValueError("inserts is 0, so no key would ever be there; give a share above 0")
         return self
-
-
-def shares_add_up(inserts: float, updates: float, deletes: float) -> str | None:
-    """Returns what is wrong with the shares, in words; None if they are valid."""
-    total = inserts + updates + deletes
-    if abs(total - 1) > SHARES_DIFFER:
-        return f"inserts {inserts:g}, updates {updates:g} and deletes {deletes:g} add up to {total:g}; make that 1"
-    return None if inserts else "inserts is 0, so no key would ever be there; give a share above 0"
 
 
 class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=False):

@@ -3,7 +3,7 @@
     GET    /health   whether it runs; needs no password, for a container engine's checks
     POST   /load     begins a load: the fields of `loadgen.options.Load` as a JSON object
     PUT    /records  the user's own records for the next loads, as from `loadgen.dataset.store.Dataset.write`
-    GET    /records  describes these: `loadgen.dataset.facts.DatasetFacts`, or null
+    GET    /records  describes these: `loadgen.summary.DatasetFacts`, or null
     GET    /load     the newest load: `loadgen.summary.LoadState`
     DELETE /load     stops the load; with ?run=RUN only that run's
 
@@ -36,13 +36,12 @@ from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from loadgen.dataset.facts import MOST_BYTES_KEPT
 from loadgen.dataset.store import Dataset
 from loadgen.errors import DatasetError, ExitCode, OptionsError
 from loadgen.options import load_from
 from loadgen.reading import parse_json, read_option
 from loadgen.service import CANCEL_SECONDS, BusyError, LoadService
-from loadgen.summary import LoadState
+from loadgen.summary import MOST_BYTES_KEPT, LoadState
 
 DEFAULT_LISTEN = "127.0.0.1:18090"
 GRACE_SECONDS = 3

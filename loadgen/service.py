@@ -7,7 +7,7 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping
 
-from loadgen.clientconfig import hide
+from loadgen.client import hide
 from loadgen.dataset.store import Dataset
 from loadgen.engine import run
 from loadgen.errors import LoadgenError, OptionsError, UnusableError

@@ -1,18 +1,4 @@
-"""What can go wrong, as one tree.
-
-    SinkbenchError                the root; never raised itself
-    ├── UserError                 the input or the machine is not usable; exit code 2
-    │   ├── SettingsError         a setting is unknown or has a value that cannot be used
-    │   ├── PlanError             a plan cannot be read, or asks for something that does not exist
-    │   ├── ResultsError          a stored run, or a request for it, cannot be used
-    │   ├── TargetError           a target file cannot be used
-    │   └── ServiceError          a service does not answer, or refuses a request
-    │       ├── ServiceTimeout    it does not answer in time
-    │       ├── StackError        it cannot be started, found or reached, or is of the wrong kind
-    │       └── ConnectError      Connect refuses a connector, or does not answer
-    └── TrialFailed               one trial cannot be finished; it becomes invalid and the run goes on
-
-`Interrupted` is not in the tree: nothing is wrong.
+"""What can go wrong, as one tree with the root `SinkbenchError`. `Interrupted` is not in it: nothing is wrong.
 
 Every message is one line: the thing, what was found, and what to do. `ReasonCode` lists what makes the figures of a
 trial, or of a cell, unusable: programs decide on the code, people read the text.

@@ -7,6 +7,7 @@ import hashlib
 import io
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -33,7 +34,6 @@ HEAPS = ("kafka", "connect", "elasticsearch")
 Port = Annotated[int, Field(ge=1024, le=65535)]
 HeapSize = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[mg]$"), Field(examples=["768m", "2g"])]
 JavaOptions = Annotated[str, StringConstraints(pattern=r"^-\S+( -\S+)*$"), Field(examples=["-Xint", "-XX:+UseZGC"])]
-Cpus = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?$"), Field(examples=["0", "1.5"])]
 
 
 class Settings(BaseSettings):
@@ -101,13 +101,6 @@ class Settings(BaseSettings):
     pgbouncer_memory: HeapSize = Field(default="256m", description="memory of PgBouncer's container at most")
     loadgen_memory: HeapSize = Field(default="1g", description="memory of each load generator's container at most")
     controller_memory: HeapSize = Field(default="1g", description="memory of the controller's container at most")
-    kafka_cpus: Cpus = Field(default="0", description="cores of Kafka's container at most; 0: no limit")
-    connect_cpus: Cpus = Field(default="0", description="cores of each worker's container at most; 0: no limit")
-    elasticsearch_cpus: Cpus = Field(default="0", description="cores of Elasticsearch's container; 0: no limit")
-    postgres_cpus: Cpus = Field(default="0", description="cores of PostgreSQL's container at most; 0: no limit")
-    pgbouncer_cpus: Cpus = Field(default="0", description="cores of PgBouncer's container at most; 0: no limit")
-    loadgen_cpus: Cpus = Field(default="0", description="cores of each load generator's container; 0: no limit")
-    controller_cpus: Cpus = Field(default="0", description="cores of the controller's container; 0: no limit")
 
     _layout: Topology = PrivateAttr(default_factory=Topology)
 
@@ -180,14 +173,6 @@ def _home(checkout: Path) -> Path:
     return Path("/var/lib/sinkbench") / digest
 
 
-def _account() -> str:
-    """The user's name, or the id of a user without a name, as in containers."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.geteuid())
-
-
 def _settings_file(path: Path) -> dict[str, str | None]:
     """The variables of a `.env` file, if it exists. Raises SettingsError if it is invalid."""
     try:
@@ -220,7 +205,12 @@ def load_settings(checkout: Path = CHECKOUT) -> Settings:
         examples = Settings.model_fields[field].examples if first["type"] == "string_pattern_mismatch" else None
         wrong = f"must be such as {' or '.join(examples)}" if examples else first["msg"].lower()
         raise SettingsError(f"{PREFIX}{field.upper()}={first['input']}: {wrong}") from None
-    user = settings.user if os.geteuid() == 0 else _account()
+    user = settings.user
+    if os.geteuid() != 0:
+        # A user in a container may have no name.
+        user = str(os.geteuid())
+        with suppress(KeyError, OSError):
+            user = getpass.getuser()
     folders = {"home": (checkout / settings.home).absolute(), "dist": (checkout / settings.dist).absolute()}
     settings = settings.model_copy(update={**folders, "user": user})
     settings = settings.with_layout(load_topology(settings.topology, checkout, CHECKOUT))

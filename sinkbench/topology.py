@@ -52,11 +52,6 @@ def service_of(name: str) -> str:
     return re.sub(r"-\d+$", "", name)
 
 
-def bytes_of(size: str) -> int:
-    """Parses a heap size of Java's options, such as 768m or 2g."""
-    return int(size[:-1]) * _UNITS[size[-1]]
-
-
 def _heap(value: object) -> object:
     if value is not None and not (isinstance(value, str) and _HEAP.fullmatch(value)):
         raise mistake(f"{{name}} must be such as 768m or 2g, found {shown(value)}")
@@ -86,22 +81,6 @@ class KafkaNodes(Section):
     replication: Annotated[int, Field(ge=1)] = 1
     min_insync_replicas: Annotated[int, Field(ge=1)] = 1
 
-    @model_validator(mode="after")
-    def _fit(self) -> Self:
-        if self.replication > len(self.nodes):
-            raise mistake(
-                f"{{name}}.replication must be at most the number of nodes, {len(self.nodes)},"
-                f" found {self.replication}",
-                "replication",
-            )
-        if self.min_insync_replicas > self.replication:
-            raise mistake(
-                f"{{name}}.min_insync_replicas must be at most replication, {self.replication}, found"
-                f" {self.min_insync_replicas}",
-                "min_insync_replicas",
-            )
-        return self
-
 
 class ConnectNodes(Section):
     nodes: Annotated[int, Field(ge=1, le=MOST_WORKERS)] = 3
@@ -116,28 +95,12 @@ class ElasticsearchNodes(Section):
     shards: Annotated[int, Field(ge=1, le=100)] = 3
     replicas: Annotated[int, Field(ge=0)] = 0
 
-    @model_validator(mode="after")
-    def _fit(self) -> Self:
-        # A replica is never on its primary's node: such an index would stay yellow.
-        if self.replicas >= len(self.nodes):
-            raise mistake(
-                f"{{name}}.replicas must be less than the number of nodes, {len(self.nodes)}, found {self.replicas}",
-                "replicas",
-            )
-        return self
-
 
 class PostgresNodes(Section):
     """The primary and its streaming replicas; if `synchronous`, a commit waits for one of them."""
 
     nodes: Annotated[Names, _nodes("postgres", 5)] = ("postgres",)
     synchronous: bool = False
-
-    @model_validator(mode="after")
-    def _fit(self) -> Self:
-        if self.synchronous and len(self.nodes) == 1:
-            raise mistake("{name}.synchronous is true, and no second node is there to wait for", "synchronous")
-        return self
 
 
 class Topology(Section):
@@ -148,6 +111,29 @@ class Topology(Section):
     elasticsearch: ElasticsearchNodes = ElasticsearchNodes()
     postgres: PostgresNodes = PostgresNodes()
     _name: str = PrivateAttr(default=SHIPPED[0])
+
+    @model_validator(mode="after")
+    def _fit(self) -> Self:
+        kafka, elastic, postgres = self.kafka, self.elasticsearch, self.postgres
+        brokers, most, synced = len(kafka.nodes), kafka.replication, kafka.min_insync_replicas
+        for wrong, key, said in (
+            (most > brokers, "kafka.replication", f"must be at most the number of nodes, {brokers}, found {most}"),
+            (synced > most, "kafka.min_insync_replicas", f"must be at most replication, {most}, found {synced}"),
+            # A replica is never on its primary's node: such an index would stay yellow.
+            (
+                elastic.replicas >= len(elastic.nodes),
+                "elasticsearch.replicas",
+                f"must be less than the number of nodes, {len(elastic.nodes)}, found {elastic.replicas}",
+            ),
+            (
+                postgres.synchronous and len(postgres.nodes) == 1,
+                "postgres.synchronous",
+                "is true, and no second node is there to wait for",
+            ),
+        ):
+            if wrong:
+                raise mistake(f"{key} {said}", *key.split("."))
+        return self
 
     @property
     def name(self) -> str:
@@ -210,7 +196,7 @@ class Topology(Section):
 
 def needed_bytes(topology: Topology) -> int:
     """Returns the estimated memory of all nodes under load, from their heaps."""
-    heaps = {service: bytes_of(heap) for service, heap in topology.heaps().items()}
+    heaps = {service: int(size[:-1]) * _UNITS[size[-1]] for service, size in topology.heaps().items()}
     return round(BESIDE_HEAP * sum(heaps.get(node.service, 0) for node in topology.nodes)) + OTHERS_BYTES
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -50,8 +50,6 @@ class Section(BaseModel):
     """A mapping in a user's file: unknown keys, other types, NaN and infinity are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-    renamed: ClassVar[Mapping[str, str]] = {}
-    """The new names of renamed keys."""
 
 
 def mistake(text: str, *at: str | int) -> PydanticCustomError:
@@ -137,7 +135,12 @@ class YamlFile:
         self, invalid: ValidationError, model: type[BaseModel], others: Mapping[str, type[BaseModel]] | None = None
     ) -> str:
         """Returns a line for each of up to five mistakes, in the file's order. `others` are models of other modes."""
-        mistakes = [detail for detail in invalid.errors() if not _follows_from_another(detail)]
+        # pydantic also calls a list whose items are all wrong too short, and a key that is not text a wrong value.
+        mistakes = [
+            each
+            for each in invalid.errors()
+            if not (each["type"] == "too_short" and each["input"]) and each["loc"][-1:] != ("[key]",)
+        ]
         said = (self._explain(each, model, others or {}) for each in mistakes)
         found = sorted({(self.line(*path), text) for path, text in said})
         lines = [f"{self.path}:{line}: {text}" for line, text in found[:_REPORTED_AT_MOST]]
@@ -160,6 +163,8 @@ class YamlFile:
             return path, f"unknown key {path[-1]} in {section}; keys are text"
         if kind == "missing":
             return path, f"{section} has no '{path[-1]}', which it needs"
+        if kind == "value_error":
+            return path, f"{name}: {context['error']}"
         said = _WORDS[kind].format_map(context) if kind in _WORDS else detail["msg"]
         found, near = detail["input"], None
         if kind == "literal_error" and isinstance(found, str):
@@ -213,12 +218,10 @@ class YamlFile:
 
 
 def _hint(path: tuple[str | int, ...], model: type[BaseModel], others: Mapping[str, type[BaseModel]]) -> str:
-    """The end of a message about an unknown key: its new name, the modes that have it, or a similar key."""
+    """The end of a message about an unknown key: the modes that have it, or a similar key."""
     key, section = str(path[-1]), _section(model, path[:-1])
     if section is None:
         return ""
-    if issubclass(section, Section) and key in section.renamed:
-        return f"; it was renamed to '{section.renamed[key]}'"
     elsewhere = {mode: _section(other, path[:-1]) for mode, other in others.items()}
     modes = [mode for mode, found in elsewhere.items() if found is not None and key in found.model_fields]
     return f"; only for mode {', '.join(modes)}" if modes else did_you_mean(key, section.model_fields)
@@ -239,11 +242,6 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for each in get_args(annotation) if (found := _model_in(each)) is not None), None)
-
-
-def _follows_from_another(detail: ErrorDetails) -> bool:
-    # pydantic also calls a list whose items are all wrong too short, and a key that is not text a wrong value.
-    return (detail["type"] == "too_short" and bool(detail["input"])) or detail["loc"][-1:] == ("[key]",)
 
 
 def _children(node: object) -> Iterator[tuple[str | int, tuple[int, Any]]]:

@@ -20,11 +20,11 @@ from typing import Any, BinaryIO, cast
 
 import duckdb
 
-from loadgen.dataset.facts import MOST_BYTES_KEPT, SCHEME
 from loadgen.dataset.store import BLANK, Builder, Dataset
 from loadgen.dataset.topic import TopicAddress, read_topic
 from loadgen.errors import DatasetError, OptionsError
 from loadgen.reading import refuse_constant
+from loadgen.summary import MOST_BYTES_KEPT, SCHEME
 
 MOST_RECORD_BYTES = 16 << 20
 """Limit for a record; brokers accept far less by default."""

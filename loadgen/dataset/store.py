@@ -19,9 +19,9 @@ import numpy.typing as npt
 from pydantic import ValidationError
 
 from loadgen.checksum import DIGITS, SUM, crc_before_bench, parse
-from loadgen.dataset.facts import MOST_BYTES_KEPT, DatasetFacts
 from loadgen.errors import DatasetError
 from loadgen.records import LARGEST_BATCH, Message, Whole, digits_of
+from loadgen.summary import MOST_BYTES_KEPT, DatasetFacts
 
 BLANK = b" \t\r\n"
 """JSON's white space."""

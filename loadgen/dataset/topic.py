@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from loadgen.client import BROKER_TIMEOUT_SECONDS, open_client, why
-from loadgen.dataset.facts import SCHEME
 from loadgen.errors import DatasetError
+from loadgen.summary import SCHEME
 
 AT_ONCE = 2_000
 POLL_SECONDS = 0.5

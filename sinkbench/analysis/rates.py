@@ -98,3 +98,15 @@ def _crossing(times: npt.NDArray[np.float64], counts: npt.NDArray[np.float64], l
     before = after - 1
     share = (level - counts[before]) / (counts[after] - counts[before])
     return float(times[before] + share * (times[after] - times[before]))
+
+
+def rate_from_pilot(times_seconds: npt.ArrayLike, stored: npt.ArrayLike) -> float | None:
+    """Returns records per second over the second half of the time from first to last stored record, if any."""
+    # A fresh JVM is much slower at first, so a trial sized by the first half would be too short.
+    times, counts = progress(times_seconds, stored)
+    if times.size < 2 or counts[-1] == counts[0]:
+        return None
+    start = int(np.searchsorted(counts, counts[0], side="right")) - 1
+    end = int(np.searchsorted(counts, counts[-1], side="left"))
+    middle = (times[start] + times[end]) / 2
+    return float((counts[end] - np.interp(middle, times, counts)) / (times[end] - middle))

@@ -10,7 +10,7 @@ from sinkbench.cli.options import commands, write
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import CapacityPlan, Plan, load_plan
-from sinkbench.race.estimate import USUAL_SEARCH_STEPS, StepsLeft, seconds_left
+from sinkbench.plan.sizing import USUAL_SEARCH_STEPS, StepsLeft, seconds_left
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.suggest import did_you_mean
 

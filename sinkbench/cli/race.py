@@ -26,7 +26,7 @@ from sinkbench.cli.plans import duration, read_plan
 from sinkbench.errors import EXIT_CHECK_FAILED, StackError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import CapacityPlan, Plan
-from sinkbench.plan.prices import load_prices
+from sinkbench.plan.sections import load_prices
 from sinkbench.race.resume import load_unfinished, run_folder
 from sinkbench.race.session import resume_run, run_plan
 from sinkbench.runs.listing import find_run

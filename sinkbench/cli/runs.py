@@ -10,7 +10,7 @@ import typer
 from sinkbench.cli.options import PRICES, RESULTS, RUN, OptionalRun, Results, commands, put, write
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_INCONCLUSIVE, ResultsError
 from sinkbench.metrics.cost import with_prices
-from sinkbench.plan.prices import load_prices
+from sinkbench.plan.sections import load_prices
 from sinkbench.runs.compare import compare as compare_runs
 from sinkbench.runs.gate import gate, percent_of
 from sinkbench.runs.listing import find_run, list_runs, newest_two

@@ -1,12 +1,14 @@
-"""The rules' findings, sorted, and what the rules could not check; as text, and as plain values. Pure."""
+"""The facts that rules judge, and their findings, sorted, as text and as plain values. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
-from sinkbench.doctor.facts import Area, Facts
+from sinkbench.sinks.jdbcurl import JdbcUrl
+from sinkbench.sinks.values import SinkState
 
 DOCS = "docs/doctor.md"
 INVALID, KNOWING = "invalidates a race", "worth knowing"
@@ -33,11 +35,6 @@ class Found:
     def docs(self) -> str:
         return f"{DOCS}#{self.code}"
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """Identifies the finding while its figures change."""
-        return self.code, self.subject
-
 
 @dataclass(frozen=True)
 class NotSeen:
@@ -48,14 +45,11 @@ class NotSeen:
 
 @dataclass(frozen=True)
 class Rule:
-    """One check. `code` is its heading in docs/doctor.md and never changes; `needs` are the areas that it must see.
-    `passes` marks a finding that may be harmless for a moment, for example during a rebalance.
-    """
+    """One check. `code` is its heading in docs/doctor.md and never changes; `needs` are the areas that it must see."""
 
     code: str
     needs: tuple[Area, ...]
     find: Callable[[Facts], Iterable[Found | NotSeen]]
-    passes: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,50 +84,15 @@ def diagnose(facts: Facts, rules: Sequence[Rule]) -> Diagnosis:
 def lines(diagnosis: Diagnosis) -> Iterator[str]:
     """The whole diagnosis as text: what invalidates a race first, then what was checked, and what was not and why."""
     for finding in diagnosis.findings:
-        yield from finding_lines(finding)
-        yield ""
+        yield f"{INVALID if finding.invalidates else KNOWING}: {finding.subject}: {finding.what}"
+        yield from (f"    why: {finding.why}", f"    fix: {finding.fix}", f"    {finding.docs}", "")
     invalid = sum(each.invalidates for each in diagnosis.findings)
     counts = {INVALID: invalid, KNOWING: len(diagnosis.findings) - invalid}
     came_of_it = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing found"
     rules = len(diagnosis.checked)
     yield f"{rules} of {rules + len(diagnosis.unseen)} rules saw all that they need: {came_of_it}"
-    for why, codes in _by_reason(diagnosis.unseen).items():
-        yield f"not checked: {', '.join(codes)}: {why}"
-
-
-def finding_lines(found: Found) -> Iterator[str]:
-    yield f"{INVALID if found.invalidates else KNOWING}: {found.subject}: {found.what}"
-    yield f"    why: {found.why}"
-    yield f"    fix: {found.fix}"
-    yield f"    {found.docs}"
-
-
-def _by_reason(unseen: Mapping[str, str]) -> dict[str, list[str]]:
-    reasons: dict[str, list[str]] = {}
-    for code, why in unseen.items():
-        reasons.setdefault(why, []).append(code)
-    return reasons
-
-
-def changes_since(before: Diagnosis, after: Diagnosis) -> tuple[list[Found], list[Found], list[str]]:
-    """New findings, findings that are gone, and lines about rules that can no longer be checked or can be again. A
-    finding is the same if only its figures have changed.
-    """
-    was, now = ({each.key: each for each in seen.findings} for seen in (before, after))
-    new = [each for key, each in now.items() if key not in was]
-    # A finding that is no longer checked may still be there.
-    gone = [each for key, each in was.items() if key not in now and each.code not in after.unseen]
-    lost = {code: why for code, why in after.unseen.items() if code not in before.unseen}
-    told = [f"not checked any more: {', '.join(codes)}: {why}" for why, codes in _by_reason(lost).items()]
-    back = [code for code in before.unseen if code not in after.unseen]
-    return new, gone, [*told, *([f"checked again: {', '.join(back)}"] if back else [])]
-
-
-def that_stays(before: Diagnosis, after: Diagnosis) -> Diagnosis:
-    """`after` without findings that may pass and were not in `before`."""
-    was = {each.key for each in before.findings}
-    stays = (each for each in after.findings if each.rule is None or not each.rule.passes or each.key in was)
-    return replace(after, findings=tuple(stays))
+    for why in dict.fromkeys(diagnosis.unseen.values()):
+        yield f"not checked: {', '.join(code for code, each in diagnosis.unseen.items() if each == why)}: {why}"
 
 
 def as_values(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -145,3 +104,111 @@ def as_values(diagnosis: Diagnosis) -> dict[str, Any]:
         "checked": list(diagnosis.checked),
         "not_checked": dict(diagnosis.unseen),
     }
+
+
+class Area(StrEnum):
+    """Areas that may be visible or not."""
+
+    CONNECT = "Connect"
+    KAFKA = "Kafka"
+    SINKS = "the sinks"
+    DATABASE = "the database's connections"
+    POOLER = "the pooler"
+    CLUSTER = "the search cluster's nodes"
+    MEMORY = "memory"
+    DISK = "free disk space"
+
+
+@dataclass(frozen=True)
+class Connector:
+    """A sink connector that exists, or that a cell of a plan would create.
+
+    Attributes:
+        label: `name`, or the pipeline's label in the plan, with the same configuration in all its cells.
+        config: variables are filled in where their values are known.
+        trials: whether it belongs to a running trial.
+        state: RUNNING, PAUSED, STOPPED or FAILED, as Connect says.
+        placement: number of tasks by worker; empty during a rebalance.
+        failed: number of FAILED tasks; `cause` says why, in one line.
+        pooled: whether `url` leads to a pooler; None without a URL.
+        unsafe: why a crash loses records that its index or table has acknowledged, one line each.
+    """
+
+    name: str
+    label: str
+    config: Mapping[str, str]
+    tasks: int
+    planned: bool = False
+    trials: bool = False
+    sink: str | None = None
+    state: str = "RUNNING"
+    placement: Mapping[str, int] = field(default_factory=dict)
+    failed: int = 0
+    cause: str | None = None
+    url: JdbcUrl | None = None
+    pooled: bool | None = None
+    unsafe: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> bool:
+        """Whether it exists and has tasks that work or are about to."""
+        return not self.planned and self.state not in ("PAUSED", "STOPPED")
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return tuple(name.strip() for name in self.config.get("topics", "").split(",") if name.strip())
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The services' machine; None is unknown. `available_bytes` is memory without swapping, and `needed_bytes` what
+    starting the stack takes (0 if it runs). `free_bytes` is of the data disk; no race begins below `least_free_bytes`.
+    """
+
+    available_bytes: int | None = None
+    needed_bytes: int = 0
+    free_bytes: int | None = None
+    least_free_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All facts of one diagnosis.
+
+    Attributes:
+        worker: address of one Connect worker; `worker_curl` begins a command that queries it, with login.
+        shared: whether others use these clusters too.
+        keys: of the plan's load; None for your own records.
+        refusals: why a race of the plan would not begin, one line each.
+        connectors: those that exist, then those of the plan's cells.
+        topics: the number of records that each partition has taken so far, of topics that connectors read.
+        unseen: by area, why it could not be seen.
+    """
+
+    workers: int
+    worker: str = "WORKER"
+    worker_curl: str = "curl"
+    shared: bool = False
+    plan: str | None = None
+    partitions: int | None = None
+    keys: int | None = None
+    refusals: tuple[str, ...] = ()
+    connectors: tuple[Connector, ...] = ()
+    topics: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    sinks: Mapping[str, SinkState] = field(default_factory=dict)
+    machine: Machine = field(default_factory=Machine)
+    unseen: Mapping[Area, str] = field(default_factory=dict)
+
+    @property
+    def running(self) -> tuple[Connector, ...]:
+        return tuple(each for each in self.connectors if each.runs)
+
+    @property
+    def planned(self) -> tuple[Connector, ...]:
+        return tuple(each for each in self.connectors if each.planned)
+
+    @property
+    def in_question(self) -> tuple[Connector, ...]:
+        """The connectors whose configurations are judged, each with its most tasks: the plan's, or running ones."""
+        chosen = self.planned if self.plan is not None else self.running
+        return tuple({each.label: each for each in sorted(chosen, key=lambda each: each.tasks)}.values())

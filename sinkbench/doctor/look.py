@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 
-from sinkbench.doctor.connectors import Around, connectors_of, connectors_there
-from sinkbench.doctor.facts import Area, Connector, Facts, Machine
+from sinkbench.doctor.configs import leads_to, sink_of
+from sinkbench.doctor.diagnosis import Area, Connector, Facts, Machine
 from sinkbench.environment.machine import container
-from sinkbench.errors import PlanError, ServiceError, UserError
+from sinkbench.errors import ConnectError, PlanError, ServiceError, TargetError, UserError
 from sinkbench.plan.cells import Cell, expand
-from sinkbench.plan.checks import check_settings, check_targets
+from sinkbench.plan.entries import read_connector
 from sinkbench.plan.plan import Plan
-from sinkbench.race.preparation import LEAST_FREE_BYTES, preflight, validate_configs
+from sinkbench.race.preparation import LEAST_FREE_BYTES, check_plan, preflight, validate_configs
 from sinkbench.services.access import curl
-from sinkbench.services.connect import ConnectCluster
+from sinkbench.services.connect import ConnectCluster, ConnectorStatus, placement
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import Kafka
-from sinkbench.sinks import settable_of_sinks, sink_kind, sink_kinds, sinks_of
+from sinkbench.sinks import sink_kind, sinks_of
+from sinkbench.sinks.jdbcurl import jdbc_url
 from sinkbench.sinks.values import SinkState
 from sinkbench.stack import Stack
 from sinkbench.topology import needed_bytes
-from sinkbench.trial.cluster import Cluster
+from sinkbench.trial.cluster import VARIABLE, Cluster, filled_in
+from sinkbench.trial.names import is_ours
 
 DOWN = "the stack is down; `sinkbench up` starts it"
 NOT_OURS = "these machines belong to others"
@@ -50,13 +54,11 @@ class Look:
             self._unseen |= dict.fromkeys(
                 (Area.CONNECT, Area.KAFKA, Area.SINKS, Area.DATABASE, Area.POOLER, Area.CLUSTER), DOWN
             )
-        states = self._states() if up else {}
+        self._states = self._states_of_sinks() if up else {}
         cells, refusals = self._cells()
-        with self._connect(up) as connect:
-            around = Around(self._endpoints, connect, states)
-            there = self._there(around)
-            planned, more = connectors_of(cells, around, self._checkout)
-        refusals += more
+        with self._connected(up) as self._connect:
+            there = self._there()
+            planned = self._planned(cells, refusals)
         if self._plan is not None and cells and not refusals and Area.CONNECT not in self._unseen:
             refusals += self._refusals(self._plan, cells)
         load = None if self._plan is None else self._plan.load
@@ -68,10 +70,10 @@ class Look:
             plan=None if self._plan is None else self._plan.name,
             partitions=None if load is None else load.partitions,
             keys=None if load is None or load.own else load.keys,
-            refusals=tuple(refusals),
+            refusals=tuple(dict.fromkeys(refusals)),
             connectors=(*there, *planned),
             topics=self._topics(there),
-            sinks=states,
+            sinks=self._states,
             machine=self._machine(up),
             unseen=self._unseen,
         )
@@ -82,14 +84,10 @@ class Look:
         if self._plan is None:
             return [], []
         try:
-            check_targets(self._plan, {kind.name: kind.target_ending for kind in sink_kinds()})
-            check_settings(self._plan, settable_of_sinks(), self._others_stack)
+            check_plan(self._plan, self._stack)
             return expand(self._plan, self._stack.workers), []
         except PlanError as error:
             return [], str(error).splitlines()
-
-    def _others_stack(self) -> str | None:
-        return self._stack.name if self._stack.endpoints.shared else None
 
     def _refusals(self, plan: Plan, cells: list[Cell]) -> list[str]:
         """Why a race would end before its first trial, by the race's own checks."""
@@ -103,7 +101,7 @@ class Look:
 
     # --- Connect ---
 
-    def _connect(self, up: bool) -> AbstractContextManager[ConnectCluster | None]:
+    def _connected(self, up: bool) -> AbstractContextManager[ConnectCluster | None]:
         workers = self._endpoints.connect
         # Requests to a cluster without workers would be retried for a minute.
         states = {state.name: state for state in self._stack.services()} if up else {}
@@ -114,12 +112,75 @@ class Look:
             return nullcontext()
         return ConnectCluster(workers.values(), self._endpoints.connect_access)
 
-    def _there(self, around: Around) -> list[Connector]:
+    def _there(self) -> list[Connector]:
+        """All connectors that Connect has."""
+        found: list[Connector] = []
+        if (connect := self._connect) is None:
+            return found
         try:
-            return connectors_there(around)
+            for name in connect.connectors():
+                # A trial's connector may be gone by now.
+                with suppress(ConnectError):
+                    config, status = connect.config(name), connect.status(name)
+                    if status is not None:
+                        found.append(self._complete(self._running(name, config, status)))
         except ServiceError as error:
             self._unseen[Area.CONNECT] = in_one_line(error)
             return []
+        return found
+
+    def _running(self, name: str, config: Mapping[str, str], status: ConnectorStatus) -> Connector:
+        return Connector(
+            name=name,
+            label=name,
+            config=config,
+            tasks=len(status.tasks) or int(config.get("tasks.max", 1)),
+            trials=is_ours(name),
+            state=status.state,
+            # During a rebalance the placement of tasks means nothing.
+            placement=placement(status, self._endpoints.worker_ids) if status.settled(len(status.tasks)) else {},
+            failed=len(status.failed),
+            cause=status.cause(),
+        )
+
+    def _planned(self, cells: Sequence[Cell], refusals: list[str]) -> list[Connector]:
+        """The connectors that a plan's cells would create; adds to `refusals` why some could not be created."""
+        found: list[Connector] = []
+        for cell in cells:
+            try:
+                file = read_connector(self._checkout / "connectors" / f"{cell.pipeline}.json")
+                checkup = sink_kind(cell.sink).checkup
+                unsafe = checkup.target(self._checkout / (cell.target or checkup.file)) if checkup else ()
+            except (PlanError, TargetError) as error:
+                refusals += str(error).splitlines()
+                continue
+            # A trial's topic is named only when the trial begins.
+            set_here = {"name": "preflight", "topics": "preflight", "tasks.max": str(cell.tasks)}
+            config = {key: str(value) for key, value in {**file, **cell.overrides, **set_here}.items()}
+            connector = Connector(cell.key, cell.label, config, cell.tasks, planned=True, sink=cell.sink, unsafe=unsafe)
+            found.append(self._complete(connector))
+        return found
+
+    def _complete(self, connector: Connector) -> Connector:
+        """Adds what the connector's configuration leads to: sink, database, pooler and target."""
+        # Connectors of other users must not get the stack file's secrets.
+        known = self._endpoints.connect_variables if connector.planned else {}
+        config = {key: filled_in(value, known) for key, value in connector.config.items()}
+        if self._connect is not None and any(VARIABLE.search(value) for value in config.values()):
+            # A refused configuration is a finding of its own; here its values are only unknown.
+            with suppress(ServiceError):
+                values = self._connect.validate(config).values
+                config |= {key: value for key, value in values.items() if key in config}
+        sink = connector.sink or sink_of(config)
+        poolers = [each.pooler.address for each in self._states.values() if each.pooler is not None]
+        return replace(
+            connector,
+            config=config,
+            sink=sink,
+            url=jdbc_url(config),
+            pooled=leads_to(config, connector.config, next(iter(poolers), None)),
+            unsafe=connector.unsafe if connector.planned else self._states.get(sink or "", SinkState()).target,
+        )
 
     # --- Kafka ---
 
@@ -137,7 +198,7 @@ class Look:
 
     # --- the sinks ---
 
-    def _states(self) -> dict[str, SinkState]:
+    def _states_of_sinks(self) -> dict[str, SinkState]:
         found: dict[str, SinkState] = {}
         silent: list[str] = []
         for name in sinks_of(self._endpoints):

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from sinkbench.environment.disk import disk
-from sinkbench.environment.machine import allowance, commit, container, machine
+from sinkbench.environment.machine import allowance, commit, container, disk, machine
 from sinkbench.environment.services import about_sinks, jvms, kafka_durability, versions
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.sinks.values import SinkSettings

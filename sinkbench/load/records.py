@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 
 from pydantic import ValidationError
 
-from loadgen.dataset.facts import SCHEME, DatasetFacts
 from loadgen.dataset.topic import TopicAddress
 from loadgen.errors import UnusableError
+from loadgen.summary import SCHEME, DatasetFacts
 from sinkbench.errors import PlanError, ServiceError
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.secrets import redacted

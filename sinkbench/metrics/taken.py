@@ -12,8 +12,8 @@ from sinkbench.analysis.rates import median_known, total_known
 from sinkbench.analysis.samples import is_far_ahead
 from sinkbench.analysis.words import percent
 from sinkbench.errors import INTERRUPTIONS, ReasonCode
-from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
+from sinkbench.plan.schedule import CapacitySearch
 from sinkbench.results import Audit, Limit, Reason, Spread, TrialRecord
 
 # Three trials in a row rise by chance in one of six cells, but rarely by this much.

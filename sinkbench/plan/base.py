@@ -19,11 +19,19 @@ from pydantic import (
 )
 
 from loadgen.forms import DOCUMENT, Form, is_row
+from loadgen.options import Changes
 from sinkbench.errors import PlanError
 from sinkbench.plan.entries import Acks, DrainEntry, Multiples, PipelineEntry, named_path
-from sinkbench.plan.prices import Prices
-from sinkbench.plan.sections import PlanChanges, PlanDrain, PlanLoad, PlanSustain, Until
-from sinkbench.plan.thresholds import FIGURES, Bounds, bounds_of
+from sinkbench.plan.sections import (
+    FIGURES,
+    Bounds,
+    PlanDrain,
+    PlanLoad,
+    PlanSustain,
+    Prices,
+    Until,
+    bounds_of,
+)
 from sinkbench.yamlfile import Section, YamlFile, mistake, to_yaml
 
 # Modes with their own kind of section define their own field.
@@ -159,7 +167,7 @@ class Plan(Section):
         return any(isinstance(entry, DrainEntry) and entry.rows_before for entry in self.pipelines)
 
     @property
-    def changes(self) -> PlanChanges | None:
+    def changes(self) -> Changes | None:
         """Changes of keys; None if records are only added."""
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -59,8 +59,6 @@ _MOST_WITHOUT_KAFKA = 12.0
 
 class PlanFault(Section):
     """One fault. Every pipeline that it applies to has a cell with it."""
-
-    renamed: ClassVar = {"whom": "target"}
 
     what: What = Field(description="the fault")
     target: str | None = Field(

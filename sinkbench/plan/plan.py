@@ -9,17 +9,16 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from loadgen.options import Changes
 from sinkbench.errors import PlanError
 from sinkbench.plan.base import LOAD, MODES, PIPELINES, BlocksPlan, Mode, Plan
-from sinkbench.plan.entries import DrainEntry, FaultsEntry, PipelineEntry, RatedEntry
+from sinkbench.plan.entries import DrainEntry, FaultsEntry, PipelineEntry, RatedEntry, known_pipelines
 from sinkbench.plan.faults import PlanFault
-from sinkbench.plan.files import known_pipelines
 from sinkbench.plan.sections import (
     CapacitySection,
     DrainLoad,
     FaultsSustain,
     OfferedSustain,
-    PlanChanges,
     PlanDrain,
     PlanLoad,
     PlanSustain,
@@ -59,7 +58,7 @@ class DrainPlan(BlocksPlan):
     load: Annotated[DrainLoad, LOAD] = DrainLoad()
 
     @property
-    def changes(self) -> PlanChanges | None:
+    def changes(self) -> Changes | None:
         return self.load.changes
 
 

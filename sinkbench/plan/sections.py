@@ -1,43 +1,28 @@
-"""The sections of a plan file: keys, defaults, bounds, and error messages."""
+"""The sections of a plan file: keys, defaults, bounds, and error messages. Prices may also have a file of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from loadgen.forms import DOCUMENT, Form
-from loadgen.options import NOAA, shares_add_up
-from sinkbench.plan.entries import Acks, Backlog, Count, Rates, Reads, Seconds, Share
-from sinkbench.yamlfile import Section, mistake
+from loadgen.options import NOAA, Changes
+from sinkbench import results
+from sinkbench.errors import PlanError
+from sinkbench.plan.entries import Acks, Backlog, Count, Rates, Reads, Seconds
+from sinkbench.suggest import did_you_mean
+from sinkbench.yamlfile import Section, YamlFile, mistake, shown
 
 # Fits the longest station name and key, with the longest numbers.
 LEAST_RECORD_BYTES = 400
 # Keys of a load for NOAA's records or your own.
 _OF_NOAA = ("keys", "record_bytes", "form", "changes")
 _OF_OWN = ("key", "cluster")
-
-
-class PlanChanges(Section):
-    """Changes of keys, instead of added records only."""
-
-    inserts: Share = Field(description="share of records that insert a new key")
-    updates: Share = Field(description="share of records that update an existing key")
-    deletes: Share = Field(default=0.0, description="share of records that delete a key (tombstones)")
-    skew: Literal["uniform", "zipf"] = Field(
-        default="uniform", description="which keys are updated; uniform: all equally often; zipf: mostly a few"
-    )
-    exponent: Annotated[float, Field(gt=0, le=5)] = Field(default=1.0, description="exponent of Zipf's law")
-    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = Field(
-        default=0, description="seed of the draws, which are the same in every trial and run"
-    )
-
-    @model_validator(mode="after")
-    def _add_up(self) -> Self:
-        if (wrong := shares_add_up(self.inserts, self.updates, self.deletes)) is not None:
-            raise mistake(f"{{name}}: {wrong}")
-        return self
 
 
 class PlanLoad(Section):
@@ -120,7 +105,7 @@ class PlanLoad(Section):
 class DrainLoad(PlanLoad):
     """The load under `mode: drain`."""
 
-    changes: PlanChanges | None = Field(default=None, description="changes of keys; null: inserts only")
+    changes: Changes | None = Field(default=None, description="changes of keys; null: inserts only")
 
 
 class PlanDrain(Section):
@@ -206,3 +191,93 @@ class Until(Section):
         description="widest 95 % interval of a cell's rate, relative to its median"
     )
     trials: Annotated[int, Field(gt=0, le=10_000)] = Field(description="maximum number of trials of a cell")
+
+
+Price = Annotated[float, Field(gt=0)]
+
+
+class Prices(Section):
+    """Prices of cores, memory and disk. Costs leave out what has no price."""
+
+    currency: str = Field(pattern=r"^[^\s\x00-\x1f\x7f]+$", max_length=10, description="such as EUR")
+    core_hour: Price | None = Field(default=None, description="price of one busy core for an hour")
+    memory_gb_hour: Price | None = Field(default=None, description="price of 10^9 bytes of memory for an hour")
+    disk_gb_month: Price | None = Field(default=None, description="price of 10^9 bytes on disk for a month")
+    kept_months: Price = Field(default=1.0, description="how long a record stays on disk")
+
+    def as_kept(self) -> results.Prices:
+        return results.Prices(**self.model_dump())
+
+
+def load_prices(path: Path) -> Prices:
+    """Reads a file with the keys of a plan's `prices`. Raises PlanError with a line for each mistake."""
+    source = YamlFile(path, "file of prices", PlanError)
+    try:
+        return Prices.model_validate(source.content)
+    except ValidationError as invalid:
+        raise PlanError(source.explain(invalid, Prices)) from None
+
+
+FIGURES = (
+    *("records_per_second", "efficiency", "p50_ms", "p95_ms", "p99_ms", "lost", "duplicates", "connections"),
+    *("cpu_seconds_per_million", "memory_mb", "disk_bytes_per_record", "cost_per_million"),
+)
+OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_BOUND = re.compile(rf"({'|'.join(OPERATORS)})\s*(\d[\d_]*(?:\.\d+)?)")
+
+Bounds = dict[str, dict[str, str]]
+"""By the pipeline's label and the figure, as `< 1000`."""
+
+
+class Bound(NamedTuple):
+    operator: str
+    value: float
+
+    @classmethod
+    def of(cls, text: str) -> Bound:
+        """Reads a bound; ValueError if it is none."""
+        if (found := _BOUND.fullmatch(text.strip())) is None:
+            raise ValueError(text)
+        return cls(found[1], float(found[2]))
+
+    def holds(self, value: float) -> bool:
+        return OPERATORS[self.operator](value, self.value)
+
+
+def bounds_of(asked: Mapping[str, Any], labels: Sequence[str]) -> Bounds:
+    """The bounds of each pipeline. Raises a mistake for an unknown figure or pipeline, and for what is no bound.
+
+    `asked` has figures, for all pipelines, and labels with their own figures, which count instead.
+    """
+    common = {name: _bound(value, name) for name, value in asked.items() if not isinstance(value, Mapping)}
+    own = {label: values for label, values in asked.items() if isinstance(values, Mapping)}
+    _known(common, FIGURES, "figure", [*FIGURES, *labels])
+    _known(own, labels, "pipeline", labels)
+    for label, values in own.items():
+        _known(values, FIGURES, "figure", FIGURES, label)
+    return {
+        label: {**common, **{name: _bound(value, label, name) for name, value in own.get(label, {}).items()}}
+        for label in labels
+    }
+
+
+def _known(names: Mapping[str, Any], known: Sequence[str], kind: str, near: Sequence[str], *at: str) -> None:
+    for name in names:
+        if name not in known:
+            raise mistake(f"there is no {kind} '{name}'{did_you_mean(name, near)}", "thresholds", *at, name)
+
+
+def _bound(value: Any, *at: str) -> str:
+    text = f"=={value}" if isinstance(value, int | float) and not isinstance(value, bool) else value
+    try:
+        bound = Bound.of(text)
+    except (AttributeError, ValueError):
+        example = 'a number, or a text such as "<1000"; it may begin with <, <=, >, >= or =='
+        raise mistake(f"thresholds.{'.'.join(at)} must be {example}; found {shown(value)}", "thresholds", *at) from None
+    return f"{bound.operator} {bound.value:.12g}"

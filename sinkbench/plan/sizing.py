@@ -1,11 +1,14 @@
-"""Sizes a drain trial: the number of records for the planned duration."""
+"""Sizes trials, so that a drain lasts as long as planned, and estimates how long the rest of a run takes. Pure."""
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from sinkbench.analysis.rates import progress
+from sinkbench.errors import ReasonCode
+from sinkbench.plan.cells import Cell
+from sinkbench.plan.plan import Plan, PlanDrain
+from sinkbench.results import TrialRecord
 
 MINIMUM_RECORDS = 2_000
 MAXIMUM_RECORDS = 20_000_000
@@ -27,13 +30,93 @@ def records_for(
     return min(max(round(float(f"{records:.3g}")), minimum), maximum)
 
 
-def rate_from_pilot(times_seconds: npt.ArrayLike, stored: npt.ArrayLike) -> float | None:
-    """Returns records per second over the second half of the time from first to last stored record, if any."""
-    # A fresh JVM is much slower at first, so a trial sized by the first half would be too short.
-    times, counts = progress(times_seconds, stored)
-    if times.size < 2 or counts[-1] == counts[0]:
-        return None
-    start = int(np.searchsorted(counts, counts[0], side="right")) - 1
-    end = int(np.searchsorted(counts, counts[-1], side="left"))
-    middle = (times[start] + times[end]) / 2
-    return float((counts[end] - np.interp(middle, times, counts)) / (times[end] - middle))
+# Minimum factor for the repetition of a trial that was too short.
+RETAKE_FACTOR = 4.0
+# For cells whose pilot stored nothing; their trials fail quickly in the same way.
+FALLBACK_RECORDS_PER_SECOND, FALLBACK_BYTES_PER_SECOND = 1_000.0, 10e6
+
+
+def is_too_short(record: TrialRecord, asked_seconds: float) -> bool:
+    """Whether a trial's only problem is that its topic was empty too soon, as a slow pilot had sized it.
+
+    If tasks did not start, the topic was too small if the window is below the planned `asked_seconds`.
+    """
+    codes = [reason.code for reason in record.reasons]
+    late = codes == [ReasonCode.TASKS_NOT_STARTED] and (record.window_seconds or 0.0) < asked_seconds
+    # A trial with losses stays: pilots are in no figure. Changes of tasks may cause duplicates.
+    found = record.audit
+    clean = found is not None and (found.clean or (record.rescale is not None and found.lost == found.foreign == 0))
+    return (late or codes == [ReasonCode.TOO_SHORT]) and clean and record.records < MAXIMUM_RECORDS
+
+
+class Sizes:
+    """The latest rate of each place of a plan, which sizes its trials."""
+
+    def __init__(self, drain: PlanDrain, least: int = MINIMUM_RECORDS, mean_bytes: float = 0.0) -> None:
+        """`least` is the minimum of records per trial, `mean_bytes` the mean size of a record."""
+        self._drain = drain
+        self._least = least
+        most = FALLBACK_BYTES_PER_SECOND / mean_bytes if mean_bytes else FALLBACK_RECORDS_PER_SECOND
+        self._fallback = min(FALLBACK_RECORDS_PER_SECOND, most)
+        self._rates: dict[str, float] = {}
+
+    def learn(self, place: str, records_per_second: float) -> None:
+        self._rates[place] = records_per_second
+
+    def rate(self, cell: Cell) -> float:
+        """Expected records per second of the cell."""
+        return self._rates.get(cell.place, self._fallback)
+
+    def records(self, cell: Cell) -> int:
+        """Number of records for the window of the cell's next trial."""
+        # Each half, before and after the change of tasks, gets a window.
+        seconds = self._drain.window_seconds * (1 if cell.before is None else 2)
+        return records_for(self.rate(cell), seconds, self._least)
+
+    def see(self, cell: Cell, record: TrialRecord) -> None:
+        if record.pilot and (record.records_per_second is None or record.reasons):
+            # A large part of a short drain is its start, so the real rate is higher.
+            seen = record.records / (record.window_seconds or self._drain.window_seconds)
+            self._rates[cell.place] = max(seen, RETAKE_FACTOR * self._rates.get(cell.place, 0.0))
+        elif record.records_per_second and not record.reasons and cell.before is None:
+            # JVMs become faster for a while, so the last rate is the best estimate.
+            self._rates[cell.place] = record.records_per_second
+
+
+USUAL_SEARCH_STEPS = 6
+# Reset, load, start, stop and audit, in addition to the drain.
+OVERHEAD_SECONDS = 10.0
+# A search takes about ten steps.
+LIMIT_SECONDS = 40.0
+BLOCK_LIMIT_SECONDS = 5.0
+"""Includes the start of its clients and the removal of their rows."""
+# A pilot takes at least two of its lengths.
+PILOT_LENGTHS = 3
+
+
+@dataclass(frozen=True)
+class StepsLeft:
+    """The remaining steps of a run, with the current one; `warm_up_seconds` is for further rounds of pilots."""
+
+    pilots: int
+    limits: int
+    trials: int
+    in_blocks: int = 0
+    warm_up_seconds: float = 0.0
+
+    @property
+    def steps(self) -> int:
+        return self.pilots + self.limits + self.trials + self.in_blocks
+
+
+def trial_seconds(plan: Plan, taken: Sequence[float]) -> float:
+    load = plan.drain.window_seconds if plan.drains else plan.constant_load.seconds
+    return sum(taken) / len(taken) if taken else load + OVERHEAD_SECONDS
+
+
+def seconds_left(plan: Plan, left: StepsLeft, taken: Sequence[float]) -> float:
+    """Duration of the remaining steps; `taken` is the duration of each trial so far."""
+    pilot = PILOT_LENGTHS * plan.drain.pilot_seconds + OVERHEAD_SECONDS / 2
+    pilots = max(left.pilots * pilot, left.warm_up_seconds)
+    limits = left.limits * LIMIT_SECONDS + left.in_blocks * BLOCK_LIMIT_SECONDS
+    return pilots + limits + left.trials * trial_seconds(plan, taken)

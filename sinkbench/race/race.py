@@ -8,11 +8,11 @@ from typing import Literal
 
 from sinkbench.errors import ServiceError, TrialFailed
 from sinkbench.live.events import RunStep, Ui
-from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import CapacityPlan
 from sinkbench.plan.schedule import (
     BlockLeft,
+    CapacitySearch,
     block_of,
     blocks_left,
     feed,
@@ -20,14 +20,11 @@ from sinkbench.plan.schedule import (
     new_search,
     searches_of,
 )
-from sinkbench.plan.sizing import least_records
-from sinkbench.race.estimate import USUAL_SEARCH_STEPS, StepsLeft, seconds_left
-from sinkbench.race.journal import Journal
-from sinkbench.race.leftovers import note_run
-from sinkbench.race.limiting import Limits
-from sinkbench.race.pilots import Pilots, recover
+from sinkbench.plan.sizing import USUAL_SEARCH_STEPS, Sizes, StepsLeft, is_too_short, least_records, seconds_left
+from sinkbench.race.lock import note_run
+from sinkbench.race.pilots import Limits, Pilots, recover
 from sinkbench.race.replacing import all_cells_left, replacements, replacing, why_replaced
-from sinkbench.race.sizes import Sizes, is_too_short
+from sinkbench.race.resume import Journal
 from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.services.failures import in_one_line
 from sinkbench.trial.cluster import Cluster

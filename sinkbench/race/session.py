@@ -21,21 +21,26 @@ from sinkbench.live.state import LiveRun
 from sinkbench.live.views import choose_ui
 from sinkbench.load.records import KeptRecords, keep_records
 from sinkbench.plan.cells import Cell, expand
-from sinkbench.plan.checks import check_forms, check_settings, check_targets, file_hashes
-from sinkbench.plan.files import load_queries, read_connector
+from sinkbench.plan.checks import file_hashes
+from sinkbench.plan.entries import load_queries, read_connector
 from sinkbench.plan.plan import CapacityPlan, Plan
-from sinkbench.race.faults import check_faults, prepare_faults, try_faults
-from sinkbench.race.journal import Earlier, Journal
-from sinkbench.race.leftovers import check_alone, sweep
-from sinkbench.race.lock import StarterNote, held_folder, only_race
-from sinkbench.race.preparation import check_disk, create_named_targets, preflight, validate_configs
+from sinkbench.race.lock import StarterNote, check_alone, only_race, sweep
+from sinkbench.race.preparation import (
+    check_disk,
+    check_faults,
+    check_plan,
+    create_named_targets,
+    preflight,
+    prepare_faults,
+    try_faults,
+    validate_configs,
+)
 from sinkbench.race.race import Race
-from sinkbench.race.resume import Unfinished
+from sinkbench.race.resume import Earlier, Journal, Unfinished
 from sinkbench.results import FILES, RECORDS, RunSummary
 from sinkbench.runs.store import RunFolder, check_writable, read_trials
 from sinkbench.secrets import redacted
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import settable_of_sinks, sink_kinds
 from sinkbench.stack import Stack
 from sinkbench.trial.cluster import Cluster
 
@@ -61,15 +66,12 @@ def run_plan(
             read_connector(CHECKOUT / "connectors" / f"{pipeline}.json")
         if plan.queries is not None:
             load_queries(CHECKOUT / plan.queries)
-        check_targets(plan, {kind.name: kind.target_ending for kind in sink_kinds()})
-        check_settings(plan, settable_of_sinks(), lambda: stack.name if stack.endpoints.shared else None)
-        check_forms(plan, {kind.name: kind.columns for kind in sink_kinds()})
+        check_plan(plan, stack)
         check_faults(plan, cells, stack, CHECKOUT / "connectors")
         check_writable(results)
         session = opened.enter_context(_Session(stack, plan, cells, console, records))
         environment = session.open(live_port)
         folder = RunFolder.create(results, plan, CHECKOUT / "connectors")
-        opened.enter_context(held_folder(folder.path))
         return folder, session.race(Journal(folder, plan, cells, environment), seconds)
 
 
@@ -84,7 +86,6 @@ def resume_run(
         records = opened.enter_context(keep_records(run.plan.load, lambda: stack.endpoints))
         run.check({"stack": stack.name, "workers": stack.workers, **here, **_of_records(records)}, connectors)
         check_writable(run.folder.path)
-        opened.enter_context(held_folder(run.folder.path))
         session = opened.enter_context(_Session(stack, run.plan, run.cells, console, records))
         now = session.open(live_port)
         run.check(now, connectors)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from loadgen.dataset.facts import DatasetFacts
+from loadgen.summary import DatasetFacts
 from sinkbench.results.base import Amount, Fit, Interval, RatioTo, Record, Spread, Whole
 from sinkbench.results.cell import CellSummary
 from sinkbench.results.figures import Prices

@@ -36,28 +36,17 @@ class DeadLetterQueue:
         self._settings = {**settings, "bootstrap.servers": bootstrap}
         own = {"group.id": f"sinkbench-dlq-{topic}", "enable.auto.commit": False, "enable.partition.eof": True}
         self._consumer = Consumer({**self._settings, **own}, logger=SILENT)
-        try:
-            self._spans = self._look(since)
-        except Exception:
-            self._consumer.close()
-            raise
-
-    def _look(self, since: Mapping[int, int] | None) -> dict[int, tuple[int, int, int]]:
-        described = self._consumer.list_topics(self.topic, timeout=TIMEOUT_SECONDS).topics[self.topic]
+        described = self._consumer.list_topics(topic, timeout=TIMEOUT_SECONDS).topics[topic]
         if described.error is not None:
-            raise StackError(
-                f"{self.topic}: there is no such topic; `sinkbench dlq` lists the queues of the connectors"
-            )
-        partitions = [TopicPartition(self.topic, number) for number in described.partitions]
-        done = since
-        if done is None:
+            raise StackError(f"{topic}: there is no such topic; `sinkbench dlq` lists the queues of the connectors")
+        partitions = [TopicPartition(topic, number) for number in described.partitions]
+        if since is None:
             committed = self._consumer.committed(partitions, timeout=TIMEOUT_SECONDS)
-            done = {each.partition: each.offset for each in committed}
-        spans = {}
+            since = {each.partition: each.offset for each in committed}
+        self._spans: dict[int, tuple[int, int, int]] = {}
         for each in partitions:
             start, end = self._consumer.get_watermark_offsets(each, timeout=TIMEOUT_SECONDS)
-            spans[each.partition] = (start, end, min(max(start, done.get(each.partition, start)), end))
-        return spans
+            self._spans[each.partition] = (start, end, min(max(start, since.get(each.partition, start)), end))
 
     def close(self) -> None:
         self._consumer.close()

@@ -18,15 +18,13 @@ Client = TypeVar("Client", bound=type)
 
 def in_one_line(error: Exception) -> str:
     """Returns an error's text, shortened to one line; its class precedes it unless it is one of sinkbench's."""
-    said = str(error) if isinstance(error, SinkbenchError) else f"{type(error).__name__}: {_said_by(error)}"
-    # Before it is cut, since a part of a secret would not be recognized.
-    return " ".join(redacted(said).split())[:LONGEST]
-
-
-def _said_by(error: Exception) -> str:
     # The text of Elasticsearch's transport errors names each layer, so that the cause would be cut off.
     layered = type(error).__module__.startswith("elastic_transport")
-    return str(getattr(error, "message", error)) if layered else str(error)
+    said = str(getattr(error, "message", error)) if layered else str(error)
+    if not isinstance(error, SinkbenchError):
+        said = f"{type(error).__name__}: {said}"
+    # Before it is cut, since a part of a secret would not be recognized.
+    return " ".join(redacted(said).split())[:LONGEST]
 
 
 @contextmanager

@@ -78,7 +78,9 @@ class Kafka:
         """`timeout_seconds` is for requests about offsets. Raises StackError for invalid settings."""
         self.bootstrap = bootstrap
         self._seconds = timeout_seconds
-        self._reader: _Reader | None = None
+        self._reader: Consumer | None = None
+        self._read = "", ""
+        self._partitions: list[TopicPartition] = []
         self._told: deque[Any] = deque(maxlen=50)
         self._settings = {**(settings or {}), "bootstrap.servers": bootstrap, "error_cb": self._told.append}
         try:
@@ -198,11 +200,20 @@ class Kafka:
 
     def committed(self, group: str, topic: str) -> int:
         """Returns the sum of the offsets that `group` has committed for `topic`; 0 without any."""
-        reader = self._reader
-        if reader is None or (reader.group, reader.topic) != (group, topic):
+        # A consumer that does not join the group. An admin client may never find a new coordinator after the old one
+        # died (librdkafka issue 5511), or abort the process (issue 4605).
+        if self._reader is None or self._read != (group, topic):
             # Trials run one after another; a reader of an earlier one would keep its threads.
-            reader = self._reader = _Reader(self._settings, group, topic)
-        return reader.committed(self._seconds)
+            own = {"group.id": group, "enable.auto.commit": False}
+            self._reader, self._partitions = Consumer({**self._settings, **own}, logger=SILENT), []
+            self._read = group, topic
+        # Otherwise librdkafka's events accumulate.
+        self._reader.poll(0)
+        if not self._partitions:
+            described = self._reader.list_topics(topic, timeout=self._seconds).topics[topic]
+            self._partitions = [TopicPartition(topic, number) for number in described.partitions]
+        found = self._reader.committed(self._partitions, timeout=self._seconds) if self._partitions else []
+        return sum(each.offset for each in found if each.error is None and each.offset > 0)
 
     def wait_until_empty(self, group: str, timeout_seconds: float = 60.0) -> None:
         """Waits until `group` has no members, so that nothing more is written. Raises StackError after the timeout."""
@@ -300,28 +311,6 @@ def send(
     if failed or left:
         why = failed[0] if failed else f"{left} were not acknowledged in {seconds:g} s"
         raise StackError(f"Kafka did not take all of {len(records)} records: {why}")
-
-
-class _Reader:
-    """Reads a group's committed offsets without joining the group. An admin client may never find a new coordinator
-    after the old one died (librdkafka issue 5511), or abort the process (issue 4605).
-    """
-
-    def __init__(self, settings: Mapping[str, Any], group: str, topic: str) -> None:
-        self._consumer = Consumer({**settings, "group.id": group, "enable.auto.commit": False}, logger=SILENT)
-        self.group, self.topic = group, topic
-        self._partitions: list[TopicPartition] = []
-
-    def committed(self, timeout_seconds: float) -> int:
-        # Otherwise librdkafka's events accumulate.
-        self._consumer.poll(0)
-        if not self._partitions:
-            described = self._consumer.list_topics(self.topic, timeout=timeout_seconds).topics[self.topic]
-            self._partitions = [TopicPartition(self.topic, number) for number in described.partitions]
-        if not self._partitions:
-            return 0
-        found = self._consumer.committed(self._partitions, timeout=timeout_seconds)
-        return sum(each.offset for each in found if each.error is None and each.offset > 0)
 
 
 def _finish(futures: Mapping[str, Any], what: str, harmless: str) -> None:

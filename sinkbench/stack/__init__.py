@@ -13,8 +13,8 @@ from sinkbench.services.access import Access
 
 if TYPE_CHECKING:
     from sinkbench.stack.proxyserver import Proxies
+    from sinkbench.stack.registry import Roles
     from sinkbench.stack.smalldisk import SmallDisks
-    from sinkbench.stack.spec import Roles
     from sinkbench.topology import Topology
 
 Say = Callable[[str], None]

@@ -4,23 +4,88 @@ addresses, checks, variables and dependencies of a whole stack.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Collection, Mapping, Set
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+import httpx
 from pydantic import ValidationError
 
 from loadgen.summary import LoadState
 from sinkbench.errors import ServiceError, StackError
+from sinkbench.secrets import redacted
 from sinkbench.services.failures import in_one_line
+from sinkbench.services.http import http_client
 from sinkbench.services.kafka import Kafka
 from sinkbench.services.versions import KAFKA as SUPPORTED
 from sinkbench.services.versions import kafka_release
-from sinkbench.stack import Endpoint, Endpoints, ProxyTarget
-from sinkbench.stack.readiness import Check, get, said
-from sinkbench.stack.registry import sink_service, sink_services
-from sinkbench.stack.spec import NOWHERE, Place, ServiceSpec
-from sinkbench.topology import Node
+from sinkbench.stack import Endpoint, Endpoints, ProxyTarget, Say
+from sinkbench.stack.registry import NOWHERE, Place, ServiceSpec, sink_service, sink_services
+
+Check = Callable[[], str | None]
+"""Returns None when ready, else what is missing."""
+POLL_SECONDS, LOG_LINES = 0.25, 15
+
+
+def await_ready(
+    names: Collection[str],
+    checks: Callable[[], Mapping[str, Check]],
+    ended: Callable[[], Mapping[str, str]],
+    log_tail: Callable[[str], str],
+    seconds: float,
+    say: Say = lambda line: None,
+    start: Callable[[Set[str]], Set[str]] = lambda ready: frozenset(),
+) -> None:
+    """Waits until the checks of these nodes pass. Raises StackError, with the end of a log, if one ends or is late.
+
+    `ended` returns the states of nodes that do not run. `start` starts those that wait for none but the given nodes,
+    which are ready, and returns those that it has not started yet.
+    """
+    ready: set[str] = set()
+    deadline = time.monotonic() + seconds
+    with ThreadPoolExecutor(max_workers=max(len(names), 1)) as pool:
+        while True:
+            waiting, asks = start(ready), checks()
+            asked = [name for name in names if name not in ready | waiting]
+            answers = pool.map(lambda ask: ask(), [asks.get(name, lambda: "it does not run") for name in asked])
+            reasons = dict(zip(asked, answers, strict=True))
+            for name in [name for name, reason in reasons.items() if reason is None]:
+                ready.add(name)
+                say(f"{name} is ready")
+            left = [name for name in names if name not in ready]
+            if not left:
+                return
+            down = ended()
+            for name in left:
+                if name in reasons and name in down:
+                    raise StackError(
+                        f"{name} died while starting ({down[name]}); the end of its log:\n{log_tail(name)}"
+                    )
+            if time.monotonic() > deadline:
+                why = reasons.get(left[0], "not started")
+                raise StackError(f"{left[0]} was not ready in {seconds:.0f} s: {why}\n{log_tail(left[0])}")
+            time.sleep(POLL_SECONDS)
+
+
+def get(endpoint: Endpoint, path: str, timeout_seconds: float) -> httpx.Response | str:
+    """Returns the answer of an HTTP service, or in one line why there is none with status 200."""
+    try:
+        with http_client(endpoint.access, timeout_seconds) as client:
+            answer = client.get(f"{endpoint.address}/{path}")
+    except (httpx.HTTPError, ServiceError) as error:
+        return str(error) or type(error).__name__
+    if answer.status_code == httpx.codes.OK:
+        return answer
+    text = said(answer, 200)
+    return f"HTTP {answer.status_code} {answer.reason_phrase}".rstrip() + (f": {text}" if text else "")
+
+
+def said(answer: httpx.Response, most: int) -> str:
+    # Before it is cut, since a part of a secret would not be recognized.
+    return " ".join(redacted(answer.text).split())[:most]
+
 
 NODE, PLUGINS = "node", "plugins"
 """Options of an endpoint: a broker's number in its cluster; the classes that a worker must have found."""
@@ -48,11 +113,6 @@ def _kafka_shared(place: Place) -> Mapping[str, str]:
         "KAFKA_MIN_INSYNC_REPLICAS": str(place.layout.kafka.min_insync_replicas),
         "CONNECT_REPLICATION": str(place.layout.kafka.replication),
     }
-
-
-def _kafka_own(place: Place, node: Node) -> Mapping[str, str]:
-    host, _ = place.address(node, "kafka_controller_port")
-    return {"KAFKA_NODE": str(node.number), "KAFKA_CONTROLLER_HOST": host}
 
 
 def _connect_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
@@ -85,11 +145,6 @@ def _loadgen_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> 
     return None
 
 
-def _all_brokers(place: Place, node: Node) -> frozenset[str]:
-    # A worker creates topics with replicas on every broker.
-    return frozenset(each.name for each in place.layout.of("kafka"))
-
-
 KAFKA = ServiceSpec(
     name="kafka",
     title="Kafka",
@@ -98,7 +153,10 @@ KAFKA = ServiceSpec(
     in_java=True,
     script="kafka/run",
     shared=_kafka_shared,
-    own=_kafka_own,
+    own=lambda place, node: {
+        "KAFKA_NODE": str(node.number),
+        "KAFKA_CONTROLLER_HOST": place.address(node, "kafka_controller_port")[0],
+    },
 )
 CONNECT = ServiceSpec(
     name="connect",
@@ -108,7 +166,8 @@ CONNECT = ServiceSpec(
     in_java=True,
     script="connect/run",
     stop_seconds=20,
-    needs=_all_brokers,
+    # A worker creates topics with replicas on every broker.
+    needs=lambda place, node: frozenset(each.name for each in place.layout.of("kafka")),
 )
 LOADGEN = ServiceSpec(name="loadgen", title="loadgen", ready=_loadgen_ready)
 TIMEOUT_SECONDS, RELEASE_SECONDS = 2.0, 10.0
@@ -173,10 +232,6 @@ def unsupported(endpoints: Endpoints, name: str, timeout_seconds: float = RELEAS
         return sink_service(name).refusal(endpoints.sinks[name]) if name in endpoints.sinks else None
     except ServiceError as error:
         return in_one_line(error)
-
-
-def needs(place: Place, node: Node) -> frozenset[str]:
-    return specs()[node.service].needs(place, node)
 
 
 def shared_variables(place: Place) -> dict[str, str]:

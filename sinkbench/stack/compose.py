@@ -18,12 +18,11 @@ import psutil
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.stack import Endpoints, Facts, Faults, Say, ServiceState, Stack, Usage
-from sinkbench.stack.assembly import checks, proxy_targets
+from sinkbench.stack.assembly import LOG_LINES, await_ready, checks, proxy_targets
 from sinkbench.stack.containers import DOWN, PORTS, Reach, check_security, names_of, other_nodes, states_of
 from sinkbench.stack.containersecurity import INSIDE
 from sinkbench.stack.engine import SECURITY_LABEL, Container, ContainerMeter, DockerEngine, allowance_of
 from sinkbench.stack.proxyserver import Proxies
-from sinkbench.stack.readiness import LOG_LINES, await_ready
 from sinkbench.stack.security import OF_CONTAINERS, Security, kept_security
 from sinkbench.stack.tools import run
 from sinkbench.topology import Topology, check_memory, service_of
@@ -204,19 +203,15 @@ class ComposeStack(Stack):
     def up(self, say: Say) -> None:
         self._undo()
         found = self.named()
-        if self._cli is None:
-            ended = [name for name, each in found.items() if not each.reachable or each.health == "unhealthy"]
-            for name in ended:
-                say(f"starting {name} again")
-                self._act("stop", name)
-                self._act("start", name)
-            self.wait_until_ready(ended)
-        else:
+        if self._cli is not None:
             self._check(found)
-            for name, each in found.items():
-                if each.health == "unhealthy":
-                    say(f"restarting {name}, which is unhealthy")
-                    self.engine.act("stop", each)
+        again = [n for n, c in found.items() if c.health == "unhealthy" or (self._cli is None and not c.reachable)]
+        for name in again:
+            say(f"starting {name} again")
+            self.engine.act("restart", found[name])
+        if self._cli is None:
+            self.wait_until_ready(again)
+        else:
             if not found:
                 say("building images")
                 self._cli.run("build", check="an image could not be built", lines=2 * LOG_LINES)

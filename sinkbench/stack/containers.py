@@ -9,8 +9,8 @@ from sinkbench.errors import StackError
 from sinkbench.stack import Endpoints, ServiceState
 from sinkbench.stack.assembly import endpoints_of
 from sinkbench.stack.engine import Container
+from sinkbench.stack.registry import NOWHERE, Place
 from sinkbench.stack.security import Security
-from sinkbench.stack.spec import NOWHERE, Place
 from sinkbench.topology import Topology, service_of
 
 PORTS = {"kafka": 9092, "elasticsearch": 9200, "postgres": 5432, "pgbouncer": 6432, "connect": 8083, "loadgen": 8090}

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from loadgen.clientconfig import format_client_config
+from loadgen.client import format_client_config
 from sinkbench.stack.certificates import (
     LOCAL_NAMES,
     Signed,

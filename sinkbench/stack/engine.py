@@ -77,10 +77,8 @@ def used_by(stats: Mapping[str, Any]) -> tuple[float | None, float | None]:
     """Returns CPU seconds and bytes of memory (anonymous and mapped, no page cache); None for a stopped container."""
     used = stats.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage")
     memory = stats.get("memory_stats", {}).get("stats", {})
-    # The names differ between versions 1 and 2 of control groups; mapped files include shared memory.
-    versions = (("anon", "file_mapped"), ("total_rss", "total_mapped_file"))
-    parts = next((names for names in versions if all(name in memory for name in names)), None)
-    resident = None if parts is None else float(sum(memory[name] for name in parts))
+    # Mapped files include shared memory. Version 1 of control groups has other names.
+    resident = float(memory["anon"] + memory["file_mapped"]) if memory.keys() >= {"anon", "file_mapped"} else None
     return int(used) / 1e9 if used else None, resident
 
 
@@ -186,7 +184,7 @@ class DockerEngine:
             return {name: content.read() for name, content in read.items() if content is not None}
 
     def act(self, what: str, container: Container) -> None:
-        """Does kill, stop, start, pause or unpause; kill and stop wait for the container's end."""
+        """Does kill, stop, start, restart, pause or unpause; kill and stop wait for the container's end."""
         self._ask(what, container.id)
         # The list of containers may still show it as running for a moment; a start would then do nothing.
         deadline = time.monotonic() + TIMEOUT_SECONDS
@@ -241,7 +239,10 @@ class ContainerMeter:
         used = {name: self._engine.used(each) if name in running else (None, None) for name, each in named.items()}
         before, self._read_at = self._read_at, time.time()
         starved = self._engine.out_of_memory(before, self._read_at)
-        jvms = {name: clock.seconds() for name, each in running.items() if (clock := self._jvm(each)) is not None}
+        for new in (each for each in running.values() if each.id not in self._jvms):
+            pid = self._engine.process_id(new)
+            self._jvms[new.id] = None if pid is None else JvmClock(pid)
+        jvms = {name: clock.seconds() for name, each in running.items() if (clock := self._jvms[each.id]) is not None}
         if self._disk is None:
             # Inside a container this folder is missing, and the root file system is on the engine's disk.
             root = Path(self._engine.data_root())
@@ -257,12 +258,6 @@ class ContainerMeter:
         )
         self._read = time.monotonic()
         return self._last
-
-    def _jvm(self, container: Container) -> JvmClock | None:
-        if container.id not in self._jvms:
-            pid = self._engine.process_id(container)
-            self._jvms[container.id] = None if pid is None else JvmClock(pid)
-        return self._jvms[container.id]
 
     def _trouble(self, container: Container, starved: bool) -> str | None:
         inspect = self._engine.inspect

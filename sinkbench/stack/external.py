@@ -20,8 +20,7 @@ from sinkbench.errors import StackError
 from sinkbench.secrets import conceal_misplaced, redacted
 from sinkbench.services.access import Access
 from sinkbench.stack import Endpoints, Facts, Say, ServiceState, Stack, Usage
-from sinkbench.stack.assembly import checks, unsupported
-from sinkbench.stack.readiness import Check
+from sinkbench.stack.assembly import Check, checks, unsupported
 from sinkbench.stack.registry import declared_sinks, sink_service, sink_services
 from sinkbench.stack.sections import HttpSection, SinkSection, StackSection, Url, kafka_settings, variables
 from sinkbench.yamlfile import YamlFile, mistake
@@ -89,7 +88,6 @@ class LoadgenSection(HttpSection):
 class StackFile(StackSection):
     """A stack file without the sinks' sections; `load_stack_file` makes a subclass with these."""
 
-    renamed = {"loadgens": "loadgen.urls"}  # noqa: RUF012
     kafka: KafkaSection
     connect: ConnectSection
     loadgen: LoadgenSection | None = None
@@ -199,9 +197,6 @@ class ExternalStack(Stack):
             raise StackError(f"{folder}: belongs to another account; remove it, or set TMPDIR to a folder of your own")
         return folder / "race.lock"
 
-    def _checks(self) -> dict[str, Check]:
-        return checks(self._endpoints, timeout_seconds=TIMEOUT_SECONDS)
-
     def start_id(self) -> str | None:
         """Constant, since sinkbench does not start these clusters."""
         return self.name
@@ -225,13 +220,11 @@ class ExternalStack(Stack):
         raise StackError(f"{self._file.path}: these clusters are other people's: nothing is started or stopped")
 
     def services(self) -> list[ServiceState]:
-        return [
-            ServiceState(name, "running" if problem is None else "dead", None, redacted(problem or ""))
-            for name, problem in _at_once(self._checks()).items()
-        ]
+        found = _at_once(checks(self._endpoints, timeout_seconds=TIMEOUT_SECONDS))
+        return [ServiceState(n, "dead" if said else "running", None, redacted(said or "")) for n, said in found.items()]
 
     def usage(self) -> Usage:
-        return Usage(cpu_seconds=dict.fromkeys(self._checks()))
+        return Usage(cpu_seconds=dict.fromkeys(checks(self._endpoints)))
 
     def facts(self) -> Facts:
         return Facts(unmeasured=self._unmeasured())

@@ -16,9 +16,9 @@ from sinkbench.settings import HOST, Settings, reachable_by_others
 from sinkbench.stack.assembly import shared_variables, specs
 from sinkbench.stack.certificates import secure_processes
 from sinkbench.stack.processes import SERVICES_OF
+from sinkbench.stack.registry import Place, ServiceSpec
 from sinkbench.stack.security import SERVICES as OF_PROCESSES
 from sinkbench.stack.security import WITHOUT_SECURITY, Security, kept_security
-from sinkbench.stack.spec import Place, ServiceSpec
 from sinkbench.stack.tools import find_java, run
 from sinkbench.topology import Node
 
@@ -31,7 +31,16 @@ QUORUM_STOP_SECONDS = 15
 def supervisor_config(head: str, place: Place) -> str:
     """Returns `head` with a program for every node. Workers are one program of several processes, and so one group."""
     sections = [
-        _section(node.name, spec, _own_variables(spec, node, place), place)
+        _section(
+            node.name,
+            spec,
+            {
+                f"{spec.name.upper()}_DATA": f"%(ENV_SINKBENCH_DATA)s/{node.name}",
+                **{name.upper(): str(place.address(node, name)[1]) for name in spec.ports},
+                **spec.own(place, node),
+            },
+            place,
+        )
         for spec in specs().values()
         for node in place.layout.of(spec.name)
         if spec.name != "connect"
@@ -40,14 +49,6 @@ def supervisor_config(head: str, place: Place) -> str:
     workers = workers.replace("log/connect.log", "log/connect-%(process_num)d.log")
     several = "process_name = connect-%(process_num)d\nnumprocs = %(ENV_SINKBENCH_WORKERS)s\nnumprocs_start = 1\n"
     return "\n".join([head, *sections, workers + several])
-
-
-def _own_variables(spec: ServiceSpec, node: Node, place: Place) -> dict[str, str]:
-    return {
-        f"{spec.name.upper()}_DATA": f"%(ENV_SINKBENCH_DATA)s/{node.name}",
-        **{name.upper(): str(place.address(node, name)[1]) for name in spec.ports},
-        **spec.own(place, node),
-    }
 
 
 def _section(name: str, spec: ServiceSpec, own: Mapping[str, str], place: Place) -> str:

@@ -16,11 +16,12 @@ import psutil
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.stack import Endpoints, Facts, Faults, Say, ServiceState, Stack, Usage
-from sinkbench.stack.assembly import checks, endpoints_of, needs, proxy_targets, specs
+from sinkbench.stack.assembly import LOG_LINES, await_ready, checks, endpoints_of, proxy_targets, specs
 from sinkbench.stack.home import Home
 from sinkbench.stack.meter import Meter
 from sinkbench.stack.processes import (
     SERVICES_OF,
+    Supervisor,
     check_ports_free,
     command_line,
     end_leftovers,
@@ -29,15 +30,13 @@ from sinkbench.stack.processes import (
     suspend,
 )
 from sinkbench.stack.proxyserver import Proxies
-from sinkbench.stack.readiness import LOG_LINES, await_ready
+from sinkbench.stack.registry import OwnNodes, Place, Roles
 from sinkbench.stack.smalldisk import SmallDisks, unmount_small_disk
-from sinkbench.stack.spec import OwnNodes, Place, Roles
-from sinkbench.stack.supervisor import Supervisor
 from sinkbench.stack.tools import ensure_distributions, find_java, run
 from sinkbench.topology import Topology, check_memory
 
 # Settings, as `Settings.show` prints them, that no process of the stack reads.
-OF_NO_SERVICE = re.compile(r"SINKBENCH_(STACK|PLAN|THRESHOLDS|LIVE_PORT|[A-Z]+_(MEMORY|CPUS))=")
+OF_NO_SERVICE = re.compile(r"SINKBENCH_(STACK|PLAN|THRESHOLDS|LIVE_PORT|[A-Z]+_MEMORY)=")
 # For a small stack, and for each further node.
 READY_SECONDS, MORE_SECONDS, USUAL_NODES = 120.0, 10.0, 7
 # The process of a killed service ends at once, except for pending writes in the kernel.
@@ -215,7 +214,8 @@ class LocalStack(Stack):
 
         def start(ready: Set[str]) -> Set[str]:
             for name in sorted(unstarted):
-                if needs(place, place.layout.node(name)) <= ready:
+                node = place.layout.node(name)
+                if specs()[node.service].needs(place, node) <= ready:
                     self._supervisor.start(name)
                     unstarted.discard(name)
             return unstarted

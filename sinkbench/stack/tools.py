@@ -45,11 +45,8 @@ def _java_version(home: Path) -> int | None:
         return None
     version = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', release, re.MULTILINE)
     modules = re.search(r'^MODULES="([^"]*)"', release, re.MULTILINE)
-    if version is None or not (home / "bin" / "java").exists():
-        return None
-    if modules is not None and VECTOR_MODULE not in modules.group(1).split():
-        return None
-    return int(version.group(1))
+    whole = modules is None or VECTOR_MODULE in modules[1].split()
+    return int(version[1]) if version and whole and (home / "bin" / "java").exists() else None
 
 
 def find_java(environ: Mapping[str, str] = os.environ, jvm_folder: Path = Path("/usr/lib/jvm")) -> Path:
@@ -93,17 +90,13 @@ def find_program(name: str, package: str) -> Path:
     return Path(program)
 
 
-def _digest(checkout: Path) -> str:
-    files = [file for project in PROJECTS for file in sorted((checkout / project).rglob("pom.xml"))]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-
-
 def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]:
     """Fetches the programs of the `pom.xml` files into `dist` if these have changed. Returns the path of each, by the
     variable of the run scripts. Raises StackError with Maven's first error.
     """
     stamp = dist / "complete"
-    wanted = _digest(checkout)
+    files = [file for project in PROJECTS for file in sorted((checkout / project).rglob("pom.xml"))]
+    wanted = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
     if not stamp.exists() or stamp.read_bytes() != wanted.encode():
         maven = find_program("mvn", "maven")
         java = find_java()
@@ -120,7 +113,10 @@ def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]
                 errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
                 raise StackError(f"Maven could not fetch {project}'s programs: {(errors or ['no message'])[0].strip()}")
         make_manifests(checkout, java, dist)
-        _let_others_read(dist)
+        # The services may run as another account, and some archives hold files that only their owner may read.
+        for path in dist.rglob("*"):
+            mode = path.stat().st_mode
+            path.chmod(mode | 0o555 if path.is_dir() or mode & stat.S_IXUSR else mode | 0o444)
         stamp.write_text(wanted)
     unpacked = sorted(dist.glob("elasticsearch-*"))
     if not unpacked:
@@ -131,13 +127,6 @@ def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]
         "CONNECT_METRICS_AGENT": str(dist / "jmx-exporter" / "jmx_prometheus_javaagent.jar"),
         "ELASTICSEARCH_HOME": str(unpacked[-1]),
     }
-
-
-def _let_others_read(folder: Path) -> None:
-    # The services may run as another account, and some archives hold files that only their owner may read.
-    for path in folder.rglob("*"):
-        mode = path.stat().st_mode
-        path.chmod(mode | 0o555 if path.is_dir() or mode & stat.S_IXUSR else mode | 0o444)
 
 
 def make_manifests(checkout: Path, java: Path, dist: Path) -> None:

@@ -12,10 +12,9 @@ from sinkbench.metrics.cost import with_prices
 from sinkbench.metrics.cpu import total_cpu_seconds
 from sinkbench.metrics.metric import Metric, fields_of
 from sinkbench.metrics.taken import Taken, quotable, valid_by_block
-from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
-from sinkbench.plan.schedule import searches_of
+from sinkbench.plan.schedule import CapacitySearch, searches_of
 from sinkbench.results import CellSummary, Limit, PlanRef, RunSummary, Scaling, TrialRecord
 
 __all__ = ["cpu_by_block", "scalings", "summarize", "valid_by_block"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sinkbench.analysis.rates import usable_rate
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_INCONCLUSIVE
-from sinkbench.plan.thresholds import Bound
+from sinkbench.plan.sections import Bound
 from sinkbench.results import CellSummary, RunSummary, Spread
 
 _SIGNS = {True: "✓", False: "✗", None: "?"}

@@ -11,7 +11,6 @@ from typing import Any
 
 from loadgen.changestream import last_versions
 from loadgen.forms import DOCUMENT, is_row
-from loadgen.options import Changes
 from loadgen.records import key_names
 from sinkbench.analysis.audit import SeqAudit, VersionAudit, few_ranges
 from sinkbench.analysis.content import ChecksumAudit, Content, bear_checksums, compare_content, documents_of, one_in
@@ -84,7 +83,7 @@ def counted(own: Resources) -> SeqAudit | VersionAudit:
     rows = 0
     found: SeqAudit | VersionAudit
     if plan.changes is not None:
-        last = last_versions(Changes(**plan.changes.model_dump()), plan.load.keys, own.records)
+        last = last_versions(plan.changes, plan.load.keys, own.records)
         found = VersionAudit(own.records, key_names(plan.load.keys), *last)
         for keys, of_keys in needed(own.sink.capabilities.changes, "changes").versions(target, trial):
             found.add(keys, of_keys)

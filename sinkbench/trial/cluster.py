@@ -15,8 +15,7 @@ from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.load.loadgens import Loadgens
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.cells import Cell
-from sinkbench.plan.entries import Acks
-from sinkbench.plan.files import load_queries, read_connector
+from sinkbench.plan.entries import Acks, load_queries, read_connector
 from sinkbench.plan.plan import Plan
 from sinkbench.services.access import Access
 from sinkbench.services.connect import ConnectCluster

@@ -13,9 +13,9 @@ import psutil
 from sinkbench.errors import ReasonCode, TrialFailed
 from sinkbench.plan.faults import CUT, DELAY, PlanFault
 from sinkbench.results import Reason
-from sinkbench.services.toxiproxy import Toxic, Toxiproxy
 from sinkbench.sinks import SMALL_DISK, ArrivalWatch, FullDisk, needed, sink_kind
 from sinkbench.stack import ProxyTarget
+from sinkbench.stack.proxyserver import Toxic, Toxiproxy
 from sinkbench.stack.smalldisk import SmallDisk
 from sinkbench.trial.cluster import VARIABLE, Cluster
 from sinkbench.trial.resources import Resources

@@ -12,7 +12,7 @@ from sinkbench.errors import ReasonCode
 from sinkbench.load.records import keep_records
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import PlanDrain, load_plan
-from sinkbench.race.sizes import is_too_short
+from sinkbench.plan.sizing import is_too_short
 from sinkbench.results import Reason, TrialRecord
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Stack

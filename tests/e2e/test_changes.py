@@ -14,7 +14,7 @@ from loadgen.options import Changes
 from loadgen.records import key_names
 from sinkbench.errors import PlanError, ReasonCode
 from sinkbench.plan.plan import PlanDrain
-from sinkbench.race.sizes import is_too_short
+from sinkbench.plan.sizing import is_too_short
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import NAMES, one_trial
 from tests.support.silent import At

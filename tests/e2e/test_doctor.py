@@ -1,7 +1,6 @@
 """The doctor on the real stack: what is wrong is found, with its figure, and a stack that is well shows nothing."""
 
 import json
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from sinkbench.stack import Stack
 from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.local import LocalStack
 from tests.e2e.races import remove_connectors, stack_file
-from tests.support.commands import Run, started
+from tests.support.commands import Run
 from tests.support.ports import free_ports
 from tests.support.waiting import until
 
@@ -200,17 +199,6 @@ def test_what_is_wrong_with_connectors_that_run_is_found(
     (tmp_path / "mine.yaml").write_text(WELL)
     beside = examined(stack, tmp_path / "mine.yaml")
     assert found(beside, "other-connectors", "doctor-new") is not None
-
-
-def test_watching_tells_what_comes_and_goes(stack: LocalStack, tmp_path: Path) -> None:
-    with started(tmp_path, "doctor", "--watch", "--every", "1") as watching:
-        lines = iter(watching.stdout.readline, "")
-        assert any("watching every 1 s" in line for line in lines)
-        with low_watermark(stack):
-            assert any("new: worth knowing: node " in line and "beyond the low watermark" in line for line in lines)
-        assert any("gone: node " in line and ": full-disk" in line for line in lines)
-        watching.send_signal(signal.SIGINT)
-        assert watching.wait(20) == 130
 
 
 def test_what_clusters_of_others_do_not_show_is_named(

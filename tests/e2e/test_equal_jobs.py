@@ -13,7 +13,7 @@ from loadgen.options import Load
 from loadgen.records import LARGEST_BATCH, RecordMaker
 from sinkbench.analysis.query import Query
 from sinkbench.errors import ServiceError
-from sinkbench.plan.files import load_queries
+from sinkbench.plan.entries import load_queries
 from sinkbench.results import Asked
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Destination, Sink, open_sink, open_writer

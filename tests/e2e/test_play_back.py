@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 
 from elasticsearch import Elasticsearch
-from sinkbench.plan.files import read_connector
+from sinkbench.plan.entries import read_connector
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.settings import CHECKOUT

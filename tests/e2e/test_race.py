@@ -10,9 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from sinkbench.plan.files import read_connector
+from sinkbench.plan.entries import read_connector
 from sinkbench.plan.plan import PlanDrain
-from sinkbench.race.sizes import is_too_short
+from sinkbench.plan.sizing import is_too_short
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT

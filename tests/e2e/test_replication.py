@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from sinkbench.errors import ReasonCode
-from sinkbench.plan.files import read_connector
+from sinkbench.plan.entries import read_connector
 from sinkbench.results import TrialRecord
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack

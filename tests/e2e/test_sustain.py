@@ -10,9 +10,9 @@ from sinkbench.analysis.latency import BOUNDED, GROWING
 from sinkbench.live.views import choose_ui
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import load_plan
-from sinkbench.race.journal import Journal
+from sinkbench.plan.sizing import is_too_short
 from sinkbench.race.race import Race
-from sinkbench.race.sizes import is_too_short
+from sinkbench.race.resume import Journal
 from sinkbench.results import RunSummary
 from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.settings import CHECKOUT

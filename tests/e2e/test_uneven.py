@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from sinkbench.analysis.replication import topic_replication
 from sinkbench.errors import ReasonCode
 from sinkbench.load.records import keep_records
-from sinkbench.plan.files import read_connector
+from sinkbench.plan.entries import read_connector
 from sinkbench.plan.plan import load_plan
 from sinkbench.results import TrialRecord
 from sinkbench.services.connect import ConnectCluster

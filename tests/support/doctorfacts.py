@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from sinkbench.doctor.diagnosis import Diagnosis, Found, diagnose
-from sinkbench.doctor.facts import Connector, Facts, Machine
+from sinkbench.doctor.diagnosis import Connector, Diagnosis, Facts, Found, Machine, diagnose
 from sinkbench.doctor.rules import RULES
 from sinkbench.sinks.jdbcurl import jdbc_url
 from sinkbench.sinks.values import Database, DataNode, Pooler, SearchCluster, SinkPooling, SinkState

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from sinkbench.analysis.deadletters import QUEUE
 from sinkbench.analysis.words import counted
 from sinkbench.doctor.configs import one_by_one
-from sinkbench.doctor.diagnosis import Found, NotSeen, Rule
-from sinkbench.doctor.facts import Area, Facts
+from sinkbench.doctor.diagnosis import Area, Facts, Found, NotSeen, Rule
 
 # With fewer records per partition, chance alone leaves some empty.
 LEAST_PER_PARTITION = 20
@@ -190,7 +189,7 @@ def durability_differs(facts: Facts) -> Iterator[Found]:
 RULES = (
     Rule("race-refused", (), race_refused),
     Rule("failed-tasks", (Area.CONNECT,), failed_tasks),
-    Rule("uneven-tasks", (Area.CONNECT,), uneven_tasks, passes=True),
+    Rule("uneven-tasks", (Area.CONNECT,), uneven_tasks),
     Rule("other-connectors", (Area.CONNECT,), other_connectors),
     Rule("more-tasks-than-partitions", (Area.CONNECT, Area.KAFKA), more_tasks_than_partitions),
     Rule("few-keys", (), few_keys),

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from sinkbench.analysis.words import percent
 from sinkbench.doctor.configs import pool_of
-from sinkbench.doctor.diagnosis import Found, NotSeen, Rule
-from sinkbench.doctor.facts import Area, Connector, Facts
+from sinkbench.doctor.diagnosis import Area, Connector, Facts, Found, NotSeen, Rule
 from sinkbench.sinks.values import Database, DataNode, Pooler
 
 # Below this the kernel begins to kill processes.

@@ -12,10 +12,9 @@ from pydantic import Field, model_validator
 from sinkbench.services.http import http_client, http_errors
 from sinkbench.services.versions import Supported
 from sinkbench.stack import Endpoint
-from sinkbench.stack.readiness import get, said
-from sinkbench.stack.registry import About, SinkService
+from sinkbench.stack.assembly import get, said
+from sinkbench.stack.registry import About, Place, SinkService
 from sinkbench.stack.sections import HttpSection, Secret, SinkSection, Url
-from sinkbench.stack.spec import Place
 from sinkbench.topology import SHIPPED
 from sinkbench.yamlfile import mistake
 

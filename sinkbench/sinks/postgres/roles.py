@@ -19,8 +19,8 @@ from psycopg.conninfo import make_conninfo
 from sinkbench.errors import StackError
 from sinkbench.sinks.postgres.session import connect
 from sinkbench.stack import Endpoint, Say
+from sinkbench.stack.registry import NOWHERE, OwnNodes, Place, Roles
 from sinkbench.stack.security import ACCOUNT
-from sinkbench.stack.spec import NOWHERE, OwnNodes, Place, Roles
 from sinkbench.topology import Node
 
 # In the data directory, while the first node is not the primary, or roles change.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sinkbench.analysis.rates import FEWEST_SAMPLES, LOW_SHARE, drain_rate, progress
+from sinkbench.analysis.rates import FEWEST_SAMPLES, LOW_SHARE, drain_rate, progress, rate_from_pilot
 from sinkbench.analysis.samples import Sample, middle, read_ahead, stored_counts, window_seconds
 from sinkbench.analysis.stalls import NAMES, Stall, much_stalled, stalls
 from sinkbench.analysis.steady import steadiness
@@ -16,7 +16,6 @@ from sinkbench.analysis.warm import compiling_share
 from sinkbench.analysis.words import percent
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.metric import rounded
-from sinkbench.plan.sizing import rate_from_pilot
 from sinkbench.results import Reason, Rescale
 from sinkbench.trial.following import Following, probes
 from sinkbench.trial.record import Notes, bottleneck, check_loaded, failure_of, noted

@@ -17,15 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from loadgen.clientconfig import read_client_config
+from loadgen.client import read_client_config
 from loadgen.dataset.source import open_dataset
 from loadgen.errors import LoadgenError
 from sinkbench import secrets
 from sinkbench.cli.main import main
 from sinkbench.errors import PlanError, SinkbenchError, StackError, UserError
-from sinkbench.plan.files import load_queries, read_connector
+from sinkbench.plan.entries import load_queries, read_connector
 from sinkbench.plan.plan import load_plan
-from sinkbench.plan.prices import load_prices
+from sinkbench.plan.sections import load_prices
 from sinkbench.report.samples import course_of, read_samples
 from sinkbench.runs.listing import list_runs
 from sinkbench.runs.reader import load_run

@@ -46,8 +46,3 @@ def test_a_plan_with_too_many_tasks_is_a_finding_and_no_error(
     assert "invalidates a race: plan mine:" in said
     assert "mine.yaml:2: multiple 100 on 3 workers makes 300 tasks of postgres/jdbc" in said
     assert "docs/doctor.md#race-refused" in said
-
-
-def test_watching_takes_no_other_options(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "--watch", "--json"]) == 2
-    assert capsys.readouterr().err == "sinkbench: --watch checks what runs; leave out PLAN and --json\n"

@@ -15,7 +15,7 @@ from sinkbench import secrets
 from sinkbench.cli.main import main
 from sinkbench.errors import PlanError, StackError, TrialFailed, UserError
 from sinkbench.load.loadgens import Loadgens
-from sinkbench.plan.files import read_connector
+from sinkbench.plan.entries import read_connector
 from sinkbench.plan.plan import PlanLoad, load_plan
 from sinkbench.results import Bottleneck
 from sinkbench.runs.reader import load_summary

@@ -1,12 +1,16 @@
 """Each rule shows what it is there for, with the figure, and is silent where nothing is the matter."""
 
+import json
+import re
 from typing import Any
 
 import pytest
 
-from sinkbench.doctor.facts import Area, Connector, Facts, Machine
+from sinkbench.doctor.diagnosis import DOCS, Area, Connector, Facts, Machine, as_values, lines
 from sinkbench.doctor.rules import RULES
 from sinkbench.doctor.rules.services import is_beyond
+from sinkbench.metrics import anchor
+from sinkbench.settings import CHECKOUT
 from sinkbench.sinks.values import DataNode, SinkState
 from tests.support.doctorfacts import cluster, database, diagnosis, facts, found, jdbc, pooler, search
 
@@ -165,3 +169,31 @@ def test_a_command_that_asks_a_secured_service_says_how_to_be_let_in() -> None:
 )
 def test_a_watermark_is_a_share_that_is_used_or_bytes_that_are_free(watermark: str, free: int, beyond: bool) -> None:
     assert is_beyond(watermark, DataNode("a", 100, free)) is beyond
+
+
+def test_a_finding_is_printed_with_all_of_its_parts() -> None:
+    seen = diagnosis(facts(connectors=(jdbc(failed=2),)))
+    said = "\n".join(lines(seen))
+    assert "invalidates a race: jdbc: 2 of 3 tasks FAILED" in said
+    assert "\n    why: what they should read stays unread" in said
+    assert "\n    fix: remove the cause" in said
+    assert f"\n    {DOCS}#failed-tasks" in said
+    assert f"{len(RULES)} of {len(RULES)} rules saw all that they need: 1 invalidates a race" in said
+    # A program gets the same.
+    found = json.loads(json.dumps(as_values(seen)))
+    assert found["invalid"] is True
+    assert [each["code"] for each in found["findings"]] == ["failed-tasks"]
+
+
+def test_nothing_found_says_what_was_looked_at_and_what_was_not() -> None:
+    *_, last, unseen = lines(diagnosis(facts(unseen={Area.DISK: "these machines belong to others"})))
+    assert last == f"{len(RULES) - 1} of {len(RULES)} rules saw all that they need: nothing found"
+    assert unseen == "not checked: little-disk: these machines belong to others"
+
+
+PAGE = (CHECKOUT / DOCS).read_text(encoding="utf-8")
+
+
+def test_the_page_has_a_heading_for_each_rule_and_no_other() -> None:
+    codes = [rule.code for rule in RULES]
+    assert re.findall(r"^### (.+)$", PAGE, re.MULTILINE) == codes == [anchor(code) for code in codes]

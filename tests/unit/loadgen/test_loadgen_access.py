@@ -2,12 +2,7 @@
 
 import base64
 import json
-import signal
-import ssl
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 import loadgen.cli as cli
-from loadgen.server import hosts_of, lacking, make_app, read_users
+from loadgen.server import hosts_of, make_app, read_users
 from loadgen.service import LoadService
 from tests.support.asgi import ask
 from tests.support.tlsserver import Issued, issue
@@ -168,50 +163,3 @@ def test_it_listens_only_on_loopback_without(listen: str, capsys: pytest.Capture
     said = refused(capsys, listen)
     assert said.startswith(f"loadgen: listen: {listen} can be reached from other machines")
     assert "; add --tls-certificate, --tls-key, --users, or --private-network" in said
-
-
-@pytest.mark.parametrize(
-    ("tls", "users", "private_network", "options"),
-    [
-        (True, True, False, []),
-        (False, False, True, []),
-        (True, False, False, ["--users"]),
-        (False, True, False, ["--tls-certificate", "--tls-key"]),
-    ],
-)
-def test_a_network_needs_tls_and_users(tls: bool, users: bool, private_network: bool, options: list[str]) -> None:
-    assert lacking(tls=tls, users=users, private_network=private_network) == options
-
-
-@contextmanager
-def serving(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The process, and the line that it writes first."""
-    command = [sys.executable, "-m", "loadgen", "serve", "--listen", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield process, process.stdout.readline()
-
-
-@pytest.mark.parametrize("options", [["127.8.7.6:0"], ["localhost:0"], ["0.0.0.0:0", "--private-network"]])
-def test_on_loopback_and_on_a_private_network_it_listens_until_a_signal(options: list[str]) -> None:
-    with serving(*options) as (process, said):
-        url = said.strip().removeprefix("loadgen: listening on ")
-        assert httpx.get(url.replace("0.0.0.0", "127.0.0.1") + "/health", trust_env=False).is_success  # noqa: S104
-        process.send_signal(signal.SIGTERM)
-        assert process.communicate(timeout=60) == ("", "")
-    assert process.returncode == 0
-
-
-def test_with_a_certificate_and_a_user_it_listens_everywhere_and_shows_no_secret(files: Issued, tmp_path: Path) -> None:
-    users = users_file(tmp_path, f"{USER}:{SECRET}\n".encode())
-    options = ["--tls-certificate", str(files.certificate), "--tls-key", str(files.key), "--users", str(users)]
-    with serving("0.0.0.0:0", *options) as (process, said):
-        trusting = ssl.create_default_context(cafile=files.ca)
-        url = f"https://127.0.0.1:{said.rpartition(':')[2].strip()}/load"
-        for auth, status in (((USER, SECRET), 200), ((USER, "wrong-wrong"), 401), (None, 401)):
-            assert httpx.get(url, verify=trusting, auth=auth, trust_env=False).status_code == status
-        shown = Path(f"/proc/{process.pid}/cmdline").read_text() + Path(f"/proc/{process.pid}/environ").read_text()
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "hunter2" not in shown + said + out + err

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import loadgen.engine as engine
-from loadgen.engine import LATE_MS, LEFT_OVER, Delivery, Lateness, Schedule
+from loadgen.client import producer_config
+from loadgen.engine import LEFT_OVER, Delivery, Schedule
+from loadgen.errors import OptionsError
 from loadgen.options import Load, load_from
 from loadgen.summary import Progress, Summary
 from tests.support.fakeproducer import FakeProducer
@@ -145,12 +147,47 @@ def test_exactly_the_records_due_until_now_are_due(rate: float, after_us: int) -
     assert schedule.due_us(count - 1, 1)[0] <= now_us < schedule.due_us(count, 1)[0]
 
 
-def test_lateness_is_the_worst_and_counts_each_record_beyond_the_bound() -> None:
-    bound_us = LATE_MS * 1000
-    lateness = Lateness(last_due_us=5_000)
-    lateness.add([0, 1_000, 2_000], sent_us=2_000)
-    assert (lateness.max_us, lateness.records_late, lateness.records_in_time) == (2_000, 0, 3)
-    lateness.add([0, 1, 2, 3], sent_us=bound_us + 2)
-    assert (lateness.max_us, lateness.records_late, lateness.records_in_time) == (bound_us + 2, 2, 7)
-    lateness.add([5_000], sent_us=bound_us + 5_001)
-    assert lateness.records_in_time == 7
+USUAL = {"bootstrap": "127.0.0.1:9092", "topic": "tides", "count": 10}
+
+
+def load(**options: Any) -> Load:
+    return load_from({**USUAL, **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"count": None}, "count, duration: found neither; give one of the two"),
+        ({"duration_seconds": 3}, "count, duration: found both; give one of the two"),
+        ({"count": 0}, "count: found 0; input should be greater than or equal to 1"),
+        ({"rate": 0}, "rate: found 0; input should be greater than 0"),
+        ({"rate": float("nan")}, "rate: found nan"),
+        ({"acks": "2"}, "acks: found '2'; input should be '0', '1' or 'all'"),
+        ({"topic": "a topic"}, "topic: found 'a topic'; "),
+        ({"record_bytes": 2_000_000}, "record_bytes: found 2000000; "),
+        ({"speed": 3}, "speed: no option has this name"),
+        ({"key": "id"}, "key: records of noaa have the key of their gauge; "),
+        ({"records": "a.ndjson", "keys": 500}, "records: found 'a.ndjson', whose sizes, keys and form are their own; "),
+    ],
+)
+def test_an_unusable_option_is_refused_in_one_line(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionsError) as caught:
+        load(**options)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(OptionsError, match="bootstrap: is missing"):
+        load_from({"topic": "t", "count": 1})
+
+
+def test_a_rate_and_a_duration_ask_for_what_is_due_within_it() -> None:
+    assert load(count=None, duration_seconds=2, rate=1000).asked == 2000
+    assert load(count=None, duration_seconds=0.1, rate=0.5).asked == 1
+    assert load(count=None, duration_seconds=2).asked is None
+    assert load().asked == 10
+
+
+def test_retries_cannot_duplicate_when_all_replicas_acknowledge() -> None:
+    assert producer_config(load())["enable.idempotence"] is True
+    assert producer_config(load(acks="1"))["enable.idempotence"] is False
+    # Else a producer that is not idempotent sends each few records at once, however many requests wait.
+    assert len({producer_config(load(acks=acks))["max.in.flight"] for acks in ("all", "1", "0")}) == 1

@@ -131,18 +131,6 @@ def test_what_is_no_load_is_refused_in_one_short_line(
     assert engine.loads == []
 
 
-def test_a_second_load_is_refused_while_one_is_going_on_and_taken_after_it(server: Server, engine: Engine) -> None:
-    server.ask("POST", json=BODY)
-    server.wait_for("running")
-    busy = server.ask("POST", json={**BODY, "run": "r2"})
-    assert busy.status_code == 409
-    assert "run r1 is being loaded into topic tides, 20 records so far" in busy.json()["error"]
-    engine.let_go.set()
-    server.wait_for("done")
-    assert server.ask("POST", json={**BODY, "run": "r2"}).status_code == 201
-    assert server.wait_for("done")["load"]["run"] == "r2"
-
-
 def test_a_load_cancelled_by_its_run_has_ended_when_the_answer_comes_and_can_be_cancelled_again(server: Server) -> None:
     server.ask("POST", json=BODY)
     server.wait_for("running")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.analysis.latency import BOUNDED, GROWING, UNCLEAR
-from sinkbench.plan.capacity import INVALID, CapacitySearch, Offer
+from sinkbench.plan.schedule import INVALID, CapacitySearch, Offer
 
 PRECISION = 0.05
 MOST_STEPS = 60

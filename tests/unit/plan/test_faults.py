@@ -3,9 +3,6 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
@@ -19,7 +16,6 @@ pipelines: [postgres/jdbc, elasticsearch/camel-bulk]
 sustain: {records_per_second: 1000, seconds: 20}
 faults:
 """
-NETWORK_KEYS = ["milliseconds", "how", "bytes_per_second", "seconds", "times", "target"]
 
 
 def read(folder: Path, text: str) -> Plan:
@@ -104,24 +100,6 @@ def test_names_of_other_faults() -> None:
         "bounce": {"what": "stop", "target": "workers", "label": "bounce"},
     }
     assert {PlanFault.model_validate(keys).name for keys in named.values()} == set(named)
-
-
-VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just("drop")
-
-
-@given(st.sampled_from(["delay", "cut", "throttle", "refuse"]), st.dictionaries(st.sampled_from(NETWORK_KEYS), VALUES))
-def test_whatever_a_fault_of_the_network_is_given_is_refused_or_has_a_name_of_its_own(
-    what: str, keys: dict[str, object]
-) -> None:
-    try:
-        fault = PlanFault.model_validate({"what": what, **keys})
-    except ValidationError:
-        return
-    assert fault.name.startswith(f"{what} sink")
-    assert fault.most_seconds >= 0
-    assert fault.delay_ms * 2 == round(fault.delay_ms * 2)
-    assert fault.most_bytes_per_second % 1_000 == 0
-    assert PlanFault.model_validate(fault.model_dump()) == fault
 
 
 def test_a_command_needs_one_that_undoes_it_and_no_fault_has_the_keys_of_another() -> None:

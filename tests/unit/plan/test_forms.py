@@ -8,7 +8,7 @@ from loadgen.forms import Form
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.checks import POSITION, check_forms, filled_columns
-from sinkbench.plan.files import read_connector
+from sinkbench.plan.entries import read_connector
 from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.settings import CHECKOUT
 

@@ -6,7 +6,7 @@ import pytest
 
 from sinkbench.errors import PlanError
 from sinkbench.plan.plan import Plan
-from sinkbench.plan.prices import Prices, load_prices
+from sinkbench.plan.sections import Prices, load_prices
 
 SOME = "currency: EUR\ncore_hour: 0.04\n"
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from sinkbench.analysis.latency import BOUNDED, GROWING, UNCLEAR
 from sinkbench.analysis.limits import GENERATOR, with_block
 from sinkbench.errors import ReasonCode
-from sinkbench.plan.capacity import Offer
 from sinkbench.plan.cells import Cell, blocks, expand
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.schedule import (
     LimitOf,
+    Offer,
     block_of,
     blocks_left,
     cells_left,
@@ -109,14 +109,6 @@ def test_limits_in_blocks_are_left_where_a_run_was_cut_off(count: int, seed: int
     # Whoever has a step left is warmed up before.
     sinks = {step.sink for _, step in left}
     assert {cell.sink for cell in cells_left(plan, cells, trials, limits)} == sinks
-
-
-def test_a_block_of_which_only_a_limit_was_measured_has_begun() -> None:
-    plan = plan_of(trials=2, limits=True)
-    limit = with_block(settled("postgres", "COPY"), LimitInBlock(block=1, problem="429"))
-    first, second = blocks_left(plan, expand(plan, 3), [], [limit])
-    assert (first.begun, first.limits) == (True, [])
-    assert (second.begun, second.limits) == (False, [LimitOf("postgres", "COPY")])
 
 
 @settings(max_examples=count(20, 4))

@@ -51,22 +51,6 @@ def test_settings_are_shown_and_part_of_the_digest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "{postgres: {synchronous_commit: remote_apply}}",
-        "{pgbouncer: {pool_mode: statement, min_pool_size: 0, max_client_conn: 2000, query_wait_timeout: 120}}",
-        "{postgres: {synchronous_commit: on}, pgbouncer: {pool_mode: transaction}}",
-        "{elasticsearch: {index.translog.sync_interval: 500ms, index.refresh_interval: -1}}",
-    ],
-)
-def test_what_a_sink_can_be_set_to_is_taken(text: str, tmp_path: Path) -> None:
-    of_index = text.startswith("{elasticsearch")
-    plan = with_settings(tmp_path, text, "elasticsearch/camel-bulk" if of_index else "postgres/jdbc")
-    # Settings of an index are no settings of a service.
-    check_settings(plan, SETTABLE, lambda: "clusters.yaml" if of_index else None)
-
-
-@pytest.mark.parametrize(
     ("pipeline", "text", "said"),
     [
         ("postgres/jdbc", "{postgre: {fsync: off}}", "has no service 'postgre' to set; did you mean 'postgres'?"),

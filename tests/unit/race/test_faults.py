@@ -10,7 +10,7 @@ import pytest
 from sinkbench.errors import PlanError, StackError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
-from sinkbench.race.faults import check_faults, prepare_faults
+from sinkbench.race.preparation import check_faults, prepare_faults
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import ProxyTarget
 from sinkbench.topology import Topology, load_topology

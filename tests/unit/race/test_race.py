@@ -9,14 +9,16 @@ from sinkbench.limits.measure import LimitJob
 from sinkbench.limits.tune import Measured, Point, Tuned
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
-from sinkbench.race.journal import Earlier, Journal
+from sinkbench.race.pilots import is_warm
 from sinkbench.race.race import Race
 from sinkbench.race.replacing import MOST_REPLACEMENTS
+from sinkbench.race.resume import Earlier, Journal
 from sinkbench.results import LimitStep, RunSummary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import SinkSettings
 from sinkbench.trial.resources import Observer
+from sinkbench.trial.workloads.drain import Pilot
 from tests.support.fakecluster import FakeCluster, FakeSink, Quiet
 
 
@@ -136,14 +138,6 @@ def test_pilots_go_round_until_the_jvms_have_stopped_compiling(tmp_path: Path) -
     assert [trial.warm for trial in read_trials(folder.trials_path)] == [True] * 4
 
 
-def test_a_trial_that_lost_records_is_not_put_away_as_a_pilot(tmp_path: Path) -> None:
-    cluster = FakeCluster(plan(drain={"warm_up_seconds": 0.1}), lost=7)
-    cluster.compiling = lambda: 0.5
-    summary, _, folder = race(cluster, tmp_path)
-    assert not any(trial.pilot for trial in read_trials(folder.trials_path))
-    assert [cell.audit.lost for cell in summary.cells if cell.audit is not None] == [14, 14]
-
-
 def test_a_machine_that_never_becomes_warm_ends_and_no_rate_is_quoted(tmp_path: Path) -> None:
     cluster = FakeCluster(plan(drain={"warm_up_seconds": 0.1}))
     cluster.compiling = lambda: 0.5
@@ -201,7 +195,7 @@ class FakeLimits:
         self.searched: list[str] = []
         self.measured: list[str] = []
         self._interrupts = interrupts
-        monkeypatch.setattr("sinkbench.race.limiting.jobs", lambda *_: self.jobs())
+        monkeypatch.setattr("sinkbench.race.pilots.jobs", lambda *_: self.jobs())
 
     def jobs(self) -> list[LimitJob]:
         ways = [("postgres", "COPY"), ("elasticsearch", "bulk")]
@@ -292,3 +286,34 @@ def test_how_a_sink_is_set_for_one_cell_alone_is_not_how_it_is_set(tmp_path: Pat
     assert summary.environment["durability"] == {"postgres": {"synchronous_commit": "on", "fsync": "on"}}
     summary, _, _ = race(Telling(plan(pipelines=[SET], trials=1)), tmp_path / "one")
     assert summary.environment["durability"] == {"postgres": {"synchronous_commit": None, "fsync": "on"}}
+
+
+def visits(*seen: tuple[float | None, float | None]) -> list[Pilot]:
+    return [Pilot(rate, compiling_share=share) for rate, share in seen]
+
+
+@pytest.mark.parametrize(
+    ("seen", "warm"),
+    [
+        ([(1_000, 0.02)], True),
+        ([(1_000, 0.5)], False),
+        ([(1_000, None)], False),
+        ([(1_000, None), (1_100, None)], True),
+        ([(1_000, None), (1_300, None)], False),
+        ([(500, 0.5), (1_000, 0.02)], False),
+        ([(500, 0.5), (1_000, 0.02), (1_050, 0.02)], True),
+        ([(1_000, 0.02), (900, 0.3)], False),
+        ([(None, None)], True),
+        ([(None, None), (1_000, 0.02)], True),
+        ([(None, None), (1_000, None)], False),
+    ],
+    ids=[
+        "was warm before", "compiles", "nothing known of its JVMs", "as fast again", "faster again",
+        "stopped compiling, but became faster", "stopped compiling, then as fast", "compiles again", "stores nothing",
+        "came to life, warm", "came to life, nothing known",
+    ],
+)  # fmt: skip
+def test_a_pipeline_is_warm_when_its_jvms_do_not_compile_and_it_becomes_no_faster(
+    seen: list[tuple[float | None, float | None]], warm: bool
+) -> None:
+    assert is_warm(visits(*seen), 0.1) is warm

@@ -240,18 +240,3 @@ def test_a_complete_run_has_nothing_to_do_and_ends_as_it_did(
     assert main(["resume", str(folder.path)]) == 1
     folder.write_summary(done)
     assert folder.summary_path.read_bytes() == before
-
-
-def test_a_changed_machine_and_a_missing_stack_file_are_refused_before_anything_is_started(
-    connectors: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = keep(connectors)
-    # No machine is this one, so nothing is started, whatever is installed here.
-    assert main(["resume", str(folder.path)]) == 2
-    said = capsys.readouterr().err
-    assert "environment cpu_model was Xeon, is " in said
-    assert said.count("\n") == 1
-    found = read_summary(folder.path)
-    folder.write_summary(found.model_copy(update={"environment": {**ENVIRONMENT, "stack": "external"}}))
-    assert main(["resume", str(folder.path)]) == 2
-    assert "was measured on stack external; name its file: --stack FILE.yaml" in capsys.readouterr().err

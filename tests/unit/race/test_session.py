@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from sinkbench.errors import Interrupted, PlanError, StackError
+from sinkbench.errors import Interrupted, StackError
 from sinkbench.plan.plan import Plan
 from sinkbench.race import session
 from sinkbench.race.lock import StarterNote, only_race
@@ -17,7 +17,6 @@ from sinkbench.race.session import resume_run, run_plan
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Usage
 from tests.support.fakecluster import FakeCluster
-from tests.support.trials import connectors_in
 
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "trials": 2, "seed": 1})
 
@@ -119,22 +118,6 @@ def test_a_stack_that_a_killed_race_has_started_is_stopped_by_the_next(cluster: 
         assert stack.calls == ["up", "offer"]
 
 
-@pytest.mark.parametrize("moment", ["up", "bench"])
-def test_a_race_that_is_killed_has_written_down_that_it_started_the_stack(
-    moment: str, cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stack = FakeStack(tmp_path)
-    found: list[str | None] = []
-    note = StarterNote(stack)  # type: ignore[arg-type]
-    if moment == "up":
-        monkeypatch.setattr(stack, "up", lambda say: found.append(note.run()))
-    else:
-        monkeypatch.setattr(session, "preflight", lambda *arguments: found.append(note.run()))
-    run(stack, tmp_path)
-    assert found == ["p"]
-    assert note.run() is None
-
-
 def test_what_was_started_is_stopped_when_a_service_cannot_be_started(
     cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,17 +130,6 @@ def test_what_was_started_is_stopped_when_a_service_cannot_be_started(
         run(stack, tmp_path)
     assert stack.calls == ["down"]
     assert not any((tmp_path / "results").glob("*/summary.json"))
-
-
-def test_a_connector_file_that_cannot_be_read_is_told_before_anything_starts(
-    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session, "CHECKOUT", tmp_path)
-    file = connectors_in(tmp_path, "postgres/jdbc", text="[" * 10_000) / "postgres" / "jdbc.json"
-    stack = FakeStack(tmp_path)
-    with pytest.raises(PlanError, match=f"{file}: not a connector file"):
-        run(stack, tmp_path)
-    assert stack.calls == []
 
 
 def test_an_interrupted_race_says_how_to_go_on_and_can_be_resumed(cluster: FakeCluster, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sinkbench.plan.files import read_connector
+from sinkbench.plan.entries import read_connector
 from sinkbench.sinks.jdbcurl import jdbc_url
 from sinkbench.sinks.postgres.asking import Table
 from sinkbench.sinks.postgres.session import own_commit

@@ -14,8 +14,8 @@ from sinkbench.settings import CHECKOUT, Settings, load_settings
 from sinkbench.sinks.postgres.roles import PRIMARY_FILE, PostgresRoles, farthest, pointed_at, waiting_for
 from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
-from sinkbench.stack.spec import OwnNodes
-from sinkbench.stack.supervisor import Program
+from sinkbench.stack.processes import Program
+from sinkbench.stack.registry import OwnNodes
 
 
 @dataclass

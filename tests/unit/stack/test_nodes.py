@@ -11,10 +11,10 @@ from supervisor.options import ServerOptions
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, PORTS, Settings, load_settings
-from sinkbench.stack.assembly import checks, endpoints_of, needs, shared_variables, specs
+from sinkbench.stack.assembly import checks, endpoints_of, shared_variables, specs
 from sinkbench.stack.home import Home, supervisor_config
 from sinkbench.stack.local import LocalStack
-from sinkbench.stack.spec import Place
+from sinkbench.stack.registry import Place
 from sinkbench.topology import SERVICES, Topology, check_memory, load_topology, needed_bytes
 
 HEAD = (CHECKOUT / "local" / "supervisord.conf").read_text()
@@ -111,7 +111,8 @@ def test_workers_wait_for_every_broker_and_a_replica_for_the_primary() -> None:
     topology = load_topology("published", Path(), CHECKOUT)
 
     def waits_for(name: str, **primaries: str) -> frozenset[str]:
-        return needs(Place(topology, lambda node, port: ("", 0), primaries=primaries), topology.node(name))
+        node = topology.node(name)
+        return specs()[node.service].needs(Place(topology, lambda node, port: ("", 0), primaries=primaries), node)
 
     # A node waits for some of those that start before it.
     names = [node.name for node in topology.nodes]

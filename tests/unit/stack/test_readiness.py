@@ -13,7 +13,7 @@ from sinkbench.errors import ServiceError, StackError
 from sinkbench.services.access import Access
 from sinkbench.sinks.elasticsearch import service as elasticsearch
 from sinkbench.sinks.postgres import service as postgres
-from sinkbench.stack import Endpoint, assembly, readiness
+from sinkbench.stack import Endpoint, assembly
 from sinkbench.stack.assembly import checks
 from tests.support.endpoints import endpoints
 from tests.support.tlsserver import issue, served
@@ -32,7 +32,7 @@ def awaited(says: Told, seconds: float, ended: dict[str, str], **answers: list[s
             waiting.clear()
         return waiting
 
-    readiness.await_ready(
+    assembly.await_ready(
         list(answers),
         lambda: {name: lambda each=each: next(each) for name, each in left.items()},  # type: ignore[misc]
         lambda: ended,
@@ -44,7 +44,7 @@ def awaited(says: Told, seconds: float, ended: dict[str, str], **answers: list[s
 
 
 def test_nodes_are_waited_for_and_started_once_those_that_they_need_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(assembly, "POLL_SECONDS", 0.0)
     says: Told = []
     awaited(says, 60, {"b": "not started"}, a=["no", None], b=[None])
     assert says == ["a is ready", "b is started", "b is ready"]
@@ -63,7 +63,7 @@ def health(monkeypatch: pytest.MonkeyPatch) -> Answering:
 
     def answer(found: dict[str, Any]) -> None:
         client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, json=found)))
-        monkeypatch.setattr(readiness, "http_client", lambda *_: client)
+        monkeypatch.setattr(assembly, "http_client", lambda *_: client)
 
     return answer
 
@@ -169,5 +169,5 @@ def test_a_load_generator_is_ready_for_users_that_it_lets_in_and_another_server_
         found = checks(where, loadgens=True)["loadgen-1"]()
     assert found is None if problem is None else found is not None and found.startswith(problem)
     client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, text="hello")))
-    monkeypatch.setattr(readiness, "http_client", lambda *_: client)
+    monkeypatch.setattr(assembly, "http_client", lambda *_: client)
     assert checks(where, loadgens=True)["loadgen-1"]() == "it is no load generator of this version: hello"

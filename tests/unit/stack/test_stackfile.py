@@ -159,7 +159,7 @@ POSTGRES = "postgres:\n  dsn: host=db\n  password: {}\n"
             r"mine.yaml:7: elasticsearch has both 'user' and 'api_key'",
         ),
         (LEAST + "elasticsearch: {url: 'http://e:1', index: Tides}", r"mine.yaml:3: elasticsearch.index must match"),
-        (LEAST + "loadgens: ['http://g:2']\n", r"yaml:3: unknown key 'loadgens'.*; it was renamed to 'loadgen.urls'"),
+        (LEAST + "loadgens: ['http://g:2']\n", r"yaml:3: unknown key 'loadgens'.*; did you mean 'loadgen'"),
         (SASL.format("acks: 1"), r"mine.yaml:4: kafka.settings.acks is not a setting for SASL, TLS or addresses"),
         *(
             (SASL.format(f"{name}: {SECRET}"), rf"mine.yaml:4: kafka.settings.{name} must not .*{AS_REFERENCE}")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from sinkbench.analysis.latency import latency_of
 from sinkbench.cli.main import app
 from sinkbench.plan.plan import Plan
-from sinkbench.plan.thresholds import FIGURES, Bound
+from sinkbench.plan.sections import FIGURES, Bound
 from sinkbench.results import Audit, Connections, RunSummary
 from sinkbench.summary.cells import summarize
 from sinkbench.summary.thresholds import VALUES, exit_code, outcomes, threshold_lines

@@ -4,8 +4,8 @@ import pytest
 
 from sinkbench.analysis.latency import BOUNDED, GROWING, UNCLEAR, latency_of
 from sinkbench.analysis.limits import GENERATOR
-from sinkbench.plan.capacity import CapacitySearch
 from sinkbench.plan.cells import Cell
+from sinkbench.plan.schedule import CapacitySearch
 from sinkbench.results import CellSummary, Interval, Lag, Limit, RunSummary, TrialRecord
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.cells import render

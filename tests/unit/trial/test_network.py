@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sinkbench.plan.entries import read_connector
 from sinkbench.plan.faults import PlanFault
-from sinkbench.plan.files import read_connector
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import ProxyTarget
 from sinkbench.stack.assembly import specs

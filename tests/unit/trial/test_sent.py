@@ -11,7 +11,7 @@ from loadgen.options import Load
 from loadgen.records import LARGEST_BATCH, RecordMaker, columns_of
 from sinkbench.analysis.query import Answer, Query
 from sinkbench.errors import ServiceError
-from sinkbench.plan.files import load_queries
+from sinkbench.plan.entries import load_queries
 from sinkbench.settings import CHECKOUT
 from sinkbench.trial.queries import SentRecords, asked
 from tests.support.present import present
