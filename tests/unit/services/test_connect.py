@@ -1,5 +1,6 @@
 """What can be told from Connect's answers."""
 
+import shlex
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from starlette.routing import Route
 
 from sinkbench.errors import ConnectError
 from sinkbench.services import connect
-from sinkbench.services.access import Access
+from sinkbench.services.access import Access, curl
 from sinkbench.services.connect import (
     ConnectCluster,
     ConnectorStatus,
@@ -130,3 +131,9 @@ def test_a_worker_whose_certificate_expired_is_not_asked_again(tmp_path: Path, m
         # Another one that can be trusted answers for both.
         with ConnectCluster(urls, Access(ca=good.ca)) as cluster:
             assert cluster.connectors() == []
+
+
+def test_curl_gets_all_that_lets_a_person_in_but_no_secret() -> None:
+    access = Access(user="o'neil $HOME", password="swordfish", ca=Path("/a b.pem"))  # noqa: S106
+    assert shlex.split(curl(access)) == ["curl", "--cacert", "/a b.pem", "-u", "o'neil $HOME"]
+    assert curl(Access()) == "curl"

@@ -1,10 +1,8 @@
 """Which versions are refused, and by which number; no service is asked."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from sinkbench.services.versions import KAFKA, OLDER, Supported, numbers_of, release_of
+from sinkbench.services.versions import KAFKA, OLDER, release_of
 from sinkbench.sinks.elasticsearch.service import SERVICE as ELASTICSEARCH
 from sinkbench.sinks.postgres.service import PGBOUNCER, POSTGRES
 from sinkbench.stack.external import advice
@@ -37,14 +35,6 @@ def test_a_version_that_is_not_supported_is_refused_by_its_number(
     assert said == (None if number is None else f"it is {service.title} {number}; {supported}")
     if said is not None:
         assert advice(said) == "name a cluster of such a version"
-
-
-@given(st.lists(st.integers(0, 99), min_size=1, max_size=4), st.lists(st.integers(0, 99), min_size=1, max_size=4))
-def test_what_is_supported_ends_where_the_next_begins(least: list[int], version: list[int]) -> None:
-    text, bound = ".".join(map(str, version)), tuple(least)
-    older, newer = Supported("", (), bound), Supported("", bound)
-    assert numbers_of(f"Server {text} (of somebody)") == tuple(version)
-    assert (older.refusal("X", text) is None) != (newer.refusal("X", text) is None)
 
 
 # What brokers of these releases answered or declare, of those requests that tell: by number, the highest version.

@@ -18,7 +18,7 @@ from sinkbench.stack.compose import BASE, ComposeCli, ComposeStack
 from sinkbench.stack.compose import PUBLISHED as PUBLISHED_FILE
 from sinkbench.stack.compose import SECURE as SECURE_FILE
 from sinkbench.stack.containers import PORTS, Reach, names_of, other_nodes, states_of
-from sinkbench.stack.engine import Container
+from sinkbench.stack.engine import Container, used_by
 from sinkbench.stack.registry import Place
 from sinkbench.stack.security import OF_CONTAINERS, Security
 from sinkbench.topology import Topology, load_topology
@@ -235,6 +235,12 @@ def test_the_state_of_a_container(state: str, status: str, expected: str) -> Non
     assert {each.name: each.state for each in states}["kafka"] == expected
 
 
+def test_one_answer_of_the_engine_has_cpu_time_and_memory() -> None:
+    memory = {"usage": 900, "stats": {"anon": 500, "file": 300, "file_mapped": 40, "inactive_file": 200}}
+    assert used_by({"cpu_stats": {"cpu_usage": {"total_usage": 2_500_000_000}}, "memory_stats": memory}) == (2.5, 540.0)
+    assert used_by({"cpu_stats": {"cpu_usage": {"total_usage": 0}}, "memory_stats": {}}) == (None, None)
+
+
 # --- the driver, with an engine and a command that stand in for Docker's ---
 
 
@@ -343,14 +349,7 @@ def test_files_containers_and_settings_that_do_not_agree_are_refused(
         stack.up(print)
 
 
-def test_containers_of_another_topology_are_shown_as_they_are(opened: Opened) -> None:
-    stack = opened([container("kafka")], PUBLISHED, CLUSTERS_FILE)
-    assert stack.layout is None
-    assert {state.name: state.detail for state in stack.services()}["kafka-2"] == "no container"
-
-
 STARTING = container("elasticsearch", status="Up 5 seconds (health: starting)")
-EXITED = container("postgres", state="exited", status="Exited (1) 3 seconds ago")
 UNHEALTHY = container("kafka", status="Up 5 seconds (unhealthy)")
 
 

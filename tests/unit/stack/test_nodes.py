@@ -11,11 +11,11 @@ from supervisor.options import ServerOptions
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, PORTS, Settings, load_settings
-from sinkbench.stack.assembly import checks, endpoints_of, shared_variables, specs
+from sinkbench.stack.assembly import endpoints_of, specs
 from sinkbench.stack.home import Home, supervisor_config
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.registry import Place
-from sinkbench.topology import SERVICES, Topology, check_memory, load_topology, needed_bytes
+from sinkbench.topology import SERVICES, check_memory, load_topology, needed_bytes
 
 HEAD = (CHECKOUT / "local" / "supervisord.conf").read_text()
 Made = Callable[..., Settings]
@@ -92,21 +92,6 @@ def test_a_program_is_ended_as_its_service_wants_it(settings: Made, monkeypatch:
     assert all(each.killasgroup and not each.autorestart and each.startsecs == 0 for each in found.values())
 
 
-def test_the_small_stack_is_given_no_other_nodes(settings: Made) -> None:
-    given = shared_variables(Home(settings("small")).place())
-    assert given.pop("POSTGRES_PRIMARY_FILE").endswith("/data/postgres-primary")
-    assert given == {
-        **{"POSTGRES_HOST": "127.0.0.1", "POSTGRES_PORT": "15432", "POSTGRES_HOSTS": "127.0.0.1:15432"},
-        **{"PGBOUNCER_HOST": "127.0.0.1", "PGBOUNCER_PORT": "16432", "ELASTICSEARCH_INDEX": "tides"},
-        **dict.fromkeys(("POSTGRES_DB", "POSTGRES_USER", "POSTGRES_PASSWORD"), "sinkbench"),
-        **{"KAFKA_BOOTSTRAP": "127.0.0.1:19092", "KAFKA_VOTERS": "1@localhost:19093"},
-        **dict.fromkeys(("KAFKA_REPLICATION", "KAFKA_MIN_INSYNC_REPLICAS", "CONNECT_REPLICATION"), "1"),
-        **{"ELASTICSEARCH_HOSTS": "127.0.0.1:19200", "ELASTICSEARCH_URLS": "http://127.0.0.1:19200"},
-        **dict.fromkeys(("ELASTICSEARCH_SEEDS", "ELASTICSEARCH_MASTERS"), ""),
-        **dict.fromkeys(("POSTGRES_STANDBYS", "POSTGRES_SYNCHRONOUS"), ""),
-    }
-
-
 def test_workers_wait_for_every_broker_and_a_replica_for_the_primary() -> None:
     topology = load_topology("published", Path(), CHECKOUT)
 
@@ -132,29 +117,6 @@ def test_nodes_of_another_cluster_have_data_of_their_own(settings: Made) -> None
     assert Home(published).data != Home(small).data
     # More workers, or a larger heap, are the same cluster.
     assert Home(settings(workers="2", kafka_heap="1g")).data == Home(published).data
-
-
-def test_the_small_stack_is_reached_as_a_stack_of_one_node_each(settings: Made) -> None:
-    found = endpoints_of(Home(settings("small")).place())
-    assert (found.kafka, dict(found.brokers), found.replication) == ("127.0.0.1:19092", {}, 1)
-    assert [each.nodes for each in found.sinks.values()] == [{}, {}, {}]
-    # elasticsearch/index.json says what its index is like.
-    assert found.sinks["elasticsearch"].options == {"index": "tides"}
-    assert list(checks(found)) == [node.name for node in Topology().nodes]
-
-
-def test_every_node_of_the_published_stack_is_reached(settings: Made) -> None:
-    made = settings()
-    found = endpoints_of(Home(made).place())
-    assert (found.kafka, found.replication) == ("127.0.0.1:19092,127.0.0.1:19094,127.0.0.1:19096", 3)
-    elastic = found.sinks["elasticsearch"]
-    assert elastic.options == {"index": "tides", "shards": "3", "replicas": "1"}
-    assert [each.address for each in elastic.nodes.values()] == [f"http://127.0.0.1:1920{n}" for n in range(3)]
-    assert [each.options for each in found.sinks["postgres"].nodes.values()] == [{}, {"role": "replica"}]
-    assert list(checks(found)) == list(found.addresses()) == [node.name for node in made.layout.nodes]
-    # A node that starts alone does not wait for those that are gone.
-    alone = endpoints_of(Home(made).place({"elasticsearch-2", "kafka"})).sinks["elasticsearch"].nodes.values()
-    assert [{each.options["nodes"] for each in nodes} for nodes in (elastic.nodes.values(), alone)] == [{"3"}, {"2"}]
 
 
 @pytest.mark.parametrize(("topology", "security"), [("small", "off"), ("published", "off"), ("published", "on")])

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from sinkbench.errors import StackError
-from sinkbench.stack.processes import SERVICES_OF, CpuClock, check_ports_free, is_suspended, resume, suspend
+from sinkbench.stack.processes import SERVICES_OF, CpuClock, check_ports_free
 from tests.support.present import present
 
 LISTEN = """
@@ -44,27 +44,6 @@ def test_a_service_of_a_stack_is_named_with_the_command_that_stops_it(tmp_path: 
         assert f" of the stack in {home} (`env 'SINKBENCH_HOME={home}' sinkbench down` stops it)" in refused(port)
     with listening() as port:
         assert "of the stack" not in refused(port)
-
-
-def test_a_process_that_is_frozen_stands_still_with_its_children_and_goes_on() -> None:
-    script = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'input()'])"
-    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE) as process:
-        try:
-            parent = psutil.Process(process.pid)
-            wait_until(lambda: len(parent.children()) == 1)
-            (child,) = parent.children()
-            suspend(process.pid)
-            # A signal takes a moment.
-            wait_until(lambda: is_suspended(process.pid) and is_suspended(child.pid))
-            resume(process.pid)
-            wait_until(lambda: not is_suspended(process.pid) and not is_suspended(child.pid))
-            process.communicate(b"\n", timeout=30)
-        finally:
-            resume(process.pid)
-            process.kill()
-    assert not is_suspended(process.pid)
-    with pytest.raises(StackError, match="cannot be frozen"):
-        suspend(process.pid)
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

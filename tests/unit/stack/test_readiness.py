@@ -12,7 +12,6 @@ from loadgen.service import LoadService
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.services.access import Access
 from sinkbench.sinks.elasticsearch import service as elasticsearch
-from sinkbench.sinks.postgres import service as postgres
 from sinkbench.stack import Endpoint, assembly
 from sinkbench.stack.assembly import checks
 from tests.support.endpoints import endpoints
@@ -85,29 +84,6 @@ def test_a_node_of_elasticsearch_is_ready_once_it_has_found_the_others(
 ) -> None:
     health(found)
     assert elasticsearch.SERVICE.ready(Endpoint("http://node", options=options), False, 1.0) == problem
-
-
-@pytest.mark.parametrize(
-    ("role", "answers", "problem"),
-    [
-        ("replica", (True,), None),
-        ("replica", (False,), "it does not stream from the primary"),
-        ("", (True,), None),
-        ("", (False,), "anna may not make schemas in this database, or tables in its schema public"),
-    ],
-)
-def test_a_replica_is_ready_once_it_streams(
-    monkeypatch: pytest.MonkeyPatch, role: str, answers: tuple[bool, ...], problem: str | None
-) -> None:
-    asked: list[str] = []
-
-    def answer(_: Endpoint, question: str, __: float) -> tuple[Any, ...]:
-        asked.append(question)
-        return ("anna", *answers)
-
-    monkeypatch.setattr(postgres, "_asked", answer)
-    assert postgres.POSTGRES.ready(Endpoint("host=h", options={"role": role}), False, 1.0) == problem
-    assert ("pg_stat_wal_receiver" in asked[0]) == (role == "replica")
 
 
 class Broker:

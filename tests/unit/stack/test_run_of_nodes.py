@@ -41,15 +41,6 @@ def kafka(folder: Path, **environment: str) -> list[str]:
     return started("kafka", **{**given, "KAFKA_PORT": "19092", "KAFKA_CONTROLLER_PORT": "19093", **environment})
 
 
-def test_one_broker_alone_is_its_own_only_controller_and_one_of_several_knows_the_others(tmp_path: Path) -> None:
-    assert {
-        *("KAFKA_NODE=1", "KAFKA_CONTROLLER_HOST=localhost", "KAFKA_VOTERS=1@localhost:19093"),
-        *("KAFKA_REPLICATION=1", "KAFKA_MIN_INSYNC_REPLICAS=1"),
-    } <= set(kafka(tmp_path))
-    given = {"KAFKA_NODE": "2", "KAFKA_CONTROLLER_HOST": "kafka-2", "KAFKA_VOTERS": "1@kafka:9093,2@kafka-2:9093"}
-    assert {f"{name}={value}" for name, value in given.items()} <= set(kafka(tmp_path, **given))
-
-
 def elasticsearch(folder: Path, **environment: str) -> str:
     """The configuration that a node is started with."""
     home = folder / "home"
@@ -61,20 +52,6 @@ def elasticsearch(folder: Path, **environment: str) -> str:
     said = started("elasticsearch", **{**given, "JAVA_OPTIONS": "-Xint", **environment})
     assert f"ELASTICSEARCH_NODE={environment.get('ELASTICSEARCH_NODE', 'elasticsearch')}" in said
     return (data / "config" / "elasticsearch.yml").read_text()
-
-
-def test_a_node_alone_searches_for_no_others(tmp_path: Path) -> None:
-    text = elasticsearch(tmp_path, ELASTICSEARCH_SEEDS="", ELASTICSEARCH_MASTERS="")
-    assert "discovery.type: single-node" in text
-    assert "seed_hosts" not in text
-    assert "initial_master_nodes" not in text
-    seeds, masters = "127.0.0.1:19300,127.0.0.1:19301", "elasticsearch,elasticsearch-2"
-    text = elasticsearch(
-        tmp_path, ELASTICSEARCH_NODE="elasticsearch-2", ELASTICSEARCH_SEEDS=seeds, ELASTICSEARCH_MASTERS=masters
-    )
-    assert f'discovery.seed_hosts: "{seeds}"\n' in text
-    assert f'cluster.initial_master_nodes: "{masters}"\n' in text
-    assert "single-node" not in text
 
 
 def secured(folder: Path, **told: str) -> dict[str, str]:
@@ -129,14 +106,6 @@ def test_postgresql_alone_has_the_files_of_the_checkout_and_its_own_copy_of_a_ke
     assert (own.read_text(), stat.S_IMODE(own.stat().st_mode)) == ("node.key of it", 0o600)
     (tmp_path / "secret" / "node.key").chmod(0o600)
     assert f"ssl_key_file={tmp_path}/secret/node.key" in started("postgres", **postgres, **told)[-1]
-
-
-def test_replicas_are_let_in_off_loopback_once(postgres: dict[str, str]) -> None:
-    listening = {**postgres, "POSTGRES_LISTEN": "0.0.0.0", "POSTGRES_STANDBYS": "postgres-2"}  # noqa: S104
-    for _ in range(2):
-        started("postgres", **listening)
-    lines = (Path(postgres["POSTGRES_DATA"]) / "pg_hba.conf").read_text().splitlines()
-    assert lines == ["host all all all scram-sha-256", "host replication all all scram-sha-256"]
 
 
 def test_a_replica_copies_the_primary_once_and_then_starts_from_its_own_data(postgres: dict[str, str]) -> None:

@@ -99,31 +99,3 @@ def test_a_file_without_a_checksum_or_without_its_archive_is_named(
     (plugins / f"{name}.sha256").write_text(content)
     done = start_worker(tmp_path, QUIET, CONNECT_USER_PLUGINS=str(plugins))
     assert (done.returncode, done.stderr.decode()) == (2, f"connect/run: {name}.sha256: {said}\n")
-
-
-def start_loadgen(folder: Path, **environment: str) -> list[str]:
-    """The arguments that the load generator's script starts Python with."""
-    python = folder / "python"
-    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    python.chmod(0o755)
-    bare = {"PATH": "/usr/bin:/bin", "PYTHON": str(python), "LOADGEN_LISTEN": "127.0.0.1", "LOADGEN_PORT": "0"}
-    given = {**bare, "TMPDIR": str(folder), "KAFKA_BOOTSTRAP": "k:1", **environment}
-    command = [CHECKOUT / "loadgen" / "run"]
-    return subprocess.run(command, env=given, capture_output=True, text=True, check=True).stdout.splitlines()
-
-
-def test_a_load_generator_in_a_container_gets_secrets_in_files_of_its_own(tmp_path: Path) -> None:
-    for name in ("node.key", "users"):
-        (tmp_path / name).write_text(f"{name} of it")
-        (tmp_path / name).chmod(0o644)
-    (tmp_path / "environment").write_text(
-        f"LOADGEN_TLS_CERTIFICATE=c\nLOADGEN_TLS_KEY='{tmp_path}/node.key'\nLOADGEN_USERS='{tmp_path}/users'\n"
-        "LOADGEN_PRIVATE_NETWORK=\nLOADGEN_HOSTS='one two'\n"
-    )
-    words = start_loadgen(tmp_path, LOADGEN_PRIVATE_NETWORK="true", SECRETS=str(tmp_path / "environment"))
-    assert words.count("--host") == 2
-    assert "--private-network" not in words
-    for option, name in (("--tls-key", "node.key"), ("--users", "users")):
-        given = Path(words[words.index(option) + 1])
-        assert given != tmp_path / name
-        assert (given.read_text(), given.stat().st_mode & 0o777) == (f"{name} of it", 0o600)

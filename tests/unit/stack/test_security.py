@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import pkcs12
 from ruamel.yaml import YAML
 
 from sinkbench.errors import SettingsError
 from sinkbench.secrets import redacted
 from sinkbench.settings import CHECKOUT, load_settings
-from sinkbench.stack.certificates import issue, keystore, make_authority, secure_processes, truststore
+from sinkbench.stack.certificates import issue, make_authority, secure_processes
 from sinkbench.stack.containersecurity import make_all
-from sinkbench.stack.security import OF_CONTAINERS, WITHOUT_SECURITY, Security, kept_security
+from sinkbench.stack.security import OF_CONTAINERS, Security, kept_security
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 # The last one cannot be had in the DNS, and compose names containers so.
@@ -35,14 +34,6 @@ def test_a_certificate_is_for_its_names_and_for_about_a_year_and_its_authority_h
         root.verify_directly_issued_by(node)
 
 
-def test_java_programs_find_key_and_authority_in_their_stores_and_no_message_shows_the_key() -> None:
-    assert NODE.key.startswith(b"-----BEGIN PRIVATE KEY-----")
-    assert "PRIVATE" not in repr(NODE)
-    key, certificate, more = pkcs12.load_key_and_certificates(keystore(NODE, ROOT.certificate, "hush"), b"hush")
-    assert (key is None, certificate is None, len(more)) == (False, False, 1)
-    assert len(pkcs12.load_pkcs12(truststore(ROOT.certificate, "hush"), b"hush").additional_certs) == 1
-
-
 SECRET = ("node.key", "node.p12", "bundle.pem", "passwords", "users-connect", "users-elasticsearch", "camel.properties")
 
 
@@ -58,21 +49,6 @@ def test_a_second_start_keeps_the_passwords_which_stay_secret_and_issues_certifi
     for password in first.passwords.values():
         assert password not in repr(first)
         assert password not in redacted(f"login of {password} failed")
-
-
-def test_camel_learns_how_to_reach_elasticsearch_from_a_file_that_the_environment_names(tmp_path: Path) -> None:
-    security = secure_processes(tmp_path / "a \\ security", None)
-    scheme, _, path = security.environment["CAMEL_COMPONENT_PROPERTIES_LOCATION"].partition(":")
-    assert scheme == "file"
-    assert Path(path).read_text(encoding="utf-8").splitlines() == [
-        "camel.component.elasticsearch.enableSSL=true",
-        # Java's properties have escapes.
-        f"camel.component.elasticsearch.certificatePath=file:{tmp_path}/a \\\\ security/ca.pem",
-        "camel.component.elasticsearch.user=sinkbench",
-        f"camel.component.elasticsearch.password={security.passwords['elasticsearch']}",
-    ]
-    # Camel refuses empty ones.
-    assert not any(name.startswith("CAMEL_") for name in WITHOUT_SECURITY)
 
 
 def test_a_stack_listens_elsewhere_only_if_it_is_secured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from sinkbench.errors import StackError
-from sinkbench.settings import load_settings
-from sinkbench.stack.local import LocalStack
 from sinkbench.stack.smalldisk import SmallDisks, unmount_small_disk
 
 PAGE = b"x" * 4096
@@ -68,33 +66,6 @@ def test_one_that_a_killed_controller_has_left_is_used_again(place: Path) -> Non
         assert write(disk.path / "first") is None
     assert not place.is_mount()
     unmount_small_disk(place)
-
-
-def test_one_that_a_service_still_knows_of_stays(place: Path) -> None:
-    with disks(place).mounted(MEGABYTE) as disk:
-        disk.used = True
-    assert place.is_mount()
-    unmount_small_disk(place)
-    assert not place.is_mount()
-    assert place.exists()
-
-
-def test_an_open_file_does_not_keep_it_mounted(place: Path) -> None:
-    with (place.parent / "open").open("w"), disks(place).mounted(MEGABYTE) as disk:
-        file = (disk.path / "open").open("w")
-    assert not place.is_mount()
-    file.close()
-
-
-def test_down_takes_it_away(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SINKBENCH_HOME", str(place))
-    disk = place / "small-disk"
-    disk.mkdir()
-    left = disks(disk).mounted(MEGABYTE)
-    left.__enter__()
-    assert disk.is_mount()
-    LocalStack(load_settings()).down()
-    assert not disk.is_mount()
 
 
 def test_without_the_right_to_mount_it_is_refused(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sinkbench.errors import StackError
-from sinkbench.stack.tools import find_java, find_postgres
+from sinkbench.stack.tools import find_java
 
 MODULES = "java.base jdk.incubator.vector"
 
@@ -41,19 +41,3 @@ def test_no_usable_jdk_is_an_error_that_lists_what_was_found(tmp_path: Path) -> 
     jdk(tmp_path / "old", "17.0.1")
     with pytest.raises(StackError, match=r"Java 21 or newer.*17 in .*old"):
         find_java({"PATH": ""}, tmp_path)
-
-
-def postgres(root: Path, version: str) -> Path:
-    folder = root / version / "bin"
-    folder.mkdir(parents=True)
-    (folder / "postgres").touch()
-    (folder / "initdb").touch()
-    return folder
-
-
-def test_the_newest_postgresql_is_taken_unless_it_is_too_old(tmp_path: Path) -> None:
-    postgres(tmp_path, "12")
-    with pytest.raises(StackError, match=r"PostgreSQL 13.*found 12"):
-        find_postgres(tmp_path)
-    folders = {version: postgres(tmp_path, version) for version in ("9", "17", "15")}
-    assert find_postgres(tmp_path) == folders["17"]
