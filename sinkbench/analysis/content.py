@@ -14,10 +14,9 @@ import numpy as np
 from loadgen.checksum import BENCH, SUM, checksum
 from loadgen.forms import DOCUMENT, Form, is_row, record_in
 from sinkbench.analysis.audit import ranges_of
+from sinkbench.analysis.words import few_of
 
 Path = tuple[str, ...]
-# A sentence names at most this many members of each kind.
-MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,8 @@ def compare_content(sent: Mapping[int, Any], stored: Mapping[int, Any]) -> Conte
         if found:
             altered.append(seq)
         added.update(_additions(sent[seq], stored[seq]))
-    parts = [f"{_few(gone)} gone" if gone else "", f"{_few(changed)} changed" if changed else ""]
-    how = ", ".join(filter(None, parts))
+    kinds = {"gone": gone, "changed": changed}
+    how = ", ".join(f"{few_of([path for path, _ in of.most_common()])} {what}" for what, of in kinds.items() if of)
     return Content(
         len(both), len(altered), how, compared_seqs=tuple(both), altered_seqs=tuple(altered), added=frozenset(added)
     )
@@ -94,12 +93,6 @@ def _additions(sent: Any, stored: Any, path: Path = ()) -> Iterator[Path]:
                 yield from _additions(sent[name], value, (*path, name))
             else:
                 yield (*path, name)
-
-
-def _few(paths: Counter[str]) -> str:
-    named = [path for path, _ in paths.most_common(MOST_NAMED)]
-    rest = len(paths) - len(named)
-    return ", ".join(named) + (f" and {rest} more" if rest else "")
 
 
 # Checking this many takes one or two seconds per trial.

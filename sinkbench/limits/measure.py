@@ -61,7 +61,7 @@ class _Progress:
         if reached != self.total:
             return Measured(None, f"{reached:,} of {self.total:,} records were read")
         rate = drain_rate(self.times, self.counts, self.total)
-        return Measured(None, TOO_SHORT) if rate is None else Measured(round(rate.records_per_second, 1))
+        return Measured(None, TOO_SHORT) if rate is None else Measured(round(rate, 1))
 
 
 def kafka_limit(cluster: Cluster, names: Names, records: int, consumers: int, tell: Tell) -> Measured:

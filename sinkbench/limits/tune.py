@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from sinkbench.analysis.limits import CLIENT
-from sinkbench.analysis.samples import Sample, cpu_seconds_per_million
-from sinkbench.analysis.warm import compiling_share
+from sinkbench.analysis.samples import Sample, compiling_share, cpu_seconds_per_million
 from sinkbench.results import LimitStep
 
 GAIN = 0.05

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from sinkbench.metrics import (
     audit,
     bottleneck,
-    changes,
     connections,
     cost,
     cpu,
@@ -19,7 +18,6 @@ from sinkbench.metrics import (
     queries,
     rate,
     recovery,
-    rescale,
     tasks,
     verdict,
 )
@@ -37,7 +35,6 @@ METRICS: Sequence[Metric] = (
     *memory.METRICS,
     *cost.METRICS,
     *audit.METRICS,
-    *changes.METRICS,
     *queries.METRICS,
     *durability.METRICS,
     *verdict.METRICS,
@@ -49,7 +46,6 @@ METRICS: Sequence[Metric] = (
         "How a pipeline's rate grows with its tasks, as a curve with three numbers.",
         heads=["fitted records/s", "one more worker"],
     ),
-    *rescale.METRICS,
     *recovery.METRICS,
     *limit.METRICS,
     *bottleneck.METRICS,
