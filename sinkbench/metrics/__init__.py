@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from sinkbench.metrics import (
     audit,
-    bottleneck,
     connections,
     cost,
     cpu,
@@ -48,7 +47,7 @@ METRICS: Sequence[Metric] = (
     ),
     *recovery.METRICS,
     *limit.METRICS,
-    *bottleneck.METRICS,
+    *verdict.BOTTLENECK,
     Metric("Change", "The rate in run B divided by the rate in run A.", heads=["B/A"]),
     Metric("Faster or slower", "Whether a cell differs between two runs by more than chance explains."),
     Metric(

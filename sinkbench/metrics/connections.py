@@ -86,6 +86,7 @@ def _pool_of_cell(taken: Taken) -> Fields:
     return {"pool": found[-1].model_copy(update=waits)}
 
 
+_WAITS = ("longest_wait_ms", "wait_ms_per_query", "wait_ms_per_transaction")
 METRICS = (
     Metric(
         "Records per write",
@@ -131,12 +132,8 @@ METRICS = (
         place=160,
         exports=[
             words("pool_mode", "pool.mode"),
-            count("pool_size", "pool.size"),
-            count("pool_prepared_statements", "pool.prepared_statements"),
-            count("pool_most_waiting", "pool.most_waiting"),
-            number("pool_longest_wait_ms", "pool.longest_wait_ms"),
-            number("pool_wait_ms_per_query", "pool.wait_ms_per_query"),
-            number("pool_wait_ms_per_transaction", "pool.wait_ms_per_transaction"),
+            *(count(f"pool_{name}", f"pool.{name}") for name in ("size", "prepared_statements", "most_waiting")),
+            *(number(f"pool_{name}", f"pool.{name}") for name in _WAITS),
         ],
     ),
 )

@@ -30,11 +30,12 @@ def recovery_over(recoveries: Iterable[Recovery | None]) -> Recovery | None:
         return None
     if len(found) == 1:
         return found[0].model_copy(update={"began_seconds": None, "ended_seconds": None})
+    of_ends = {name: [getattr(each, name) for each in found] for name in _ENDS}
     return Recovery.model_validate(
         {
             "target": ", ".join(dict.fromkeys(each.target for each in found if each.target)),
             "recovered": all(each.recovered for each in found),
-            **{name: _until([getattr(each, name) for each in found]) for name in _ENDS},
+            **{name: None if None in ends else median_known(ends) for name, ends in of_ends.items()},
             **{name: median_known(getattr(each, name) for each in found) for name in _MEDIANS},
             **{name: most(getattr(each, name) for each in found) for name in _MOST},
             "acts": next((each.acts for each in found if each.acts), []),
@@ -42,16 +43,12 @@ def recovery_over(recoveries: Iterable[Recovery | None]) -> Recovery | None:
     )
 
 
-def _until(seconds: Sequence[float | None]) -> float | None:
-    return None if None in seconds else median_known(seconds)
+def _acts(cell: CellSummary) -> int | None:
+    return None if cell.recovery is None else len(cell.recovery.acts)
 
 
 def _together(cell: CellSummary, names: Sequence[str]) -> str:
     return "/".join(whole(find(cell, f"recovery.{name}")) for name in names)
-
-
-def _acts(cell: CellSummary, _: View) -> str:
-    return NOT_MEASURED if cell.recovery is None else f"{len(cell.recovery.acts)}"
 
 
 RESCALES = "rescales"
@@ -134,7 +131,7 @@ METRICS = (
                 )
             ),
             *(count(name, f"recovery.{name}") for name in ("late_records", "connections_left", "dead_letters")),
-            Export("acts", "BIGINT", lambda cell, _: None if cell.recovery is None else len(cell.recovery.acts)),
+            Export("acts", "BIGINT", lambda cell, _: _acts(cell)),
         ],
     ),
     Metric(
@@ -168,6 +165,6 @@ METRICS = (
     Metric(
         "Manual actions",
         "What an operator had to do about a pipeline that did not recover by itself.",
-        columns=[Column(STATUS, 60, "manual\nactions", _acts)],
+        columns=[Column(STATUS, 60, "manual\nactions", lambda cell, _: whole(_acts(cell)))],
     ),
 )

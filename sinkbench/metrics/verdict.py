@@ -1,4 +1,4 @@
-"""Whether the numbers of a cell may be used, all checks passed, and further notes."""
+"""Whether the numbers of a cell may be used, all checks passed, further notes, and what limits it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from sinkbench.analysis.latency import BOUNDED, GROWING, lag_in_words
 from sinkbench.analysis.samples import is_far_ahead
 from sinkbench.analysis.words import counted
+from sinkbench.bottleneck.rules import causes_of, shared_cause
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.audit import audit_notes, deadlock_notes
 from sinkbench.metrics.connections import LOADS
@@ -17,7 +18,7 @@ from sinkbench.metrics.names import in_short, word_of
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.recovery import RESCALES, recovery_over
 from sinkbench.metrics.taken import Taken, is_shared, rated, reasons_of, sum_of, was_interrupted
-from sinkbench.results import Reason, TrialRecord
+from sinkbench.results import CellSummary, Reason, TrialRecord
 
 
 def faults_of(taken: Taken) -> list[Reason]:
@@ -84,7 +85,10 @@ def _invalid(taken: Taken) -> Fields:
     if taken.search is not None and taken.search.at_most_of_generator:
         notes.append("the generator can offer no more with certainty: the pipeline's own capacity may be higher")
     notes += [*_own_notes(taken.valid), *durability_notes(taken.valid)]
-    always = [*deadlock_notes(taken), *audit_notes(taken), *_of_connections(taken.trials)]
+    always = [*deadlock_notes(taken), *audit_notes(taken)]
+    if others := max((trial.connections.others for trial in taken.trials), default=0):
+        opened = "1 connection was" if others == 1 else f"{others} connections were"
+        always.append(f"peak connections not known: {opened} opened by others while a connector ran; race without them")
     return {"reasons": _reasons(taken), "notes": [*(notes if taken.valid else []), *always]}
 
 
@@ -140,12 +144,10 @@ def _own_notes(valid: Sequence[TrialRecord]) -> list[str]:
     ]
 
 
-def _of_connections(trials: Sequence[TrialRecord]) -> list[str]:
-    """Why the peak of connections is unknown, if other users' connections hide it."""
-    others = max((trial.connections.others for trial in trials), default=0)
-    opened = "1 connection was" if others == 1 else f"{others} connections were"
-    why = f"peak connections not known: {opened} opened by others while a connector ran; race without them"
-    return [why] if others else []
+def _named(cell: CellSummary, place: int) -> str | None:
+    """Components (0) or causes (1), two where the figures do not decide."""
+    found = [] if cell.bottleneck is None else causes_of(cell.bottleneck)
+    return " or ".join(dict.fromkeys(each[place] for each in found)) or None
 
 
 METRICS = (
@@ -169,4 +171,17 @@ METRICS = (
         ],
     ),
     Metric("Verdict", place=180, exports=[count("failed_tasks")]),
+)
+BOTTLENECK = (
+    Metric(
+        "Bottleneck",
+        "What limits a cell, with the figures that show it.",
+        of_cell=lambda taken: {"bottleneck": shared_cause(trial.bottleneck for trial in taken.valid or taken.trials)},
+        heads=["limited by", "evidence", "also found"],
+        place=270,
+        exports=[
+            Export("limited_by", "VARCHAR", lambda cell, _: _named(cell, 0)),
+            Export("limited_by_cause", "VARCHAR", lambda cell, _: _named(cell, 1)),
+        ],
+    ),
 )
