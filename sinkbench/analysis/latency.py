@@ -3,7 +3,7 @@
 Latency counts from `due_us`, when the schedule meant to send a record, so that a stall delays all records due meanwhile
 (no coordinated omission: G. Tene); in an HdrHistogram of microseconds with three significant digits.
 
-Readings of lag are not independent, so after the warm-up (`steady.mser`) a line is fitted by least squares to the means
+Readings of lag are not independent, so after the warm-up (`rates.mser`) a line is fitted by least squares to the means
 of 10 to 20 equal batches, with the usual t interval of its slope (batch means: A. M. Law, "Simulation Modeling and
 Analysis", 5th ed. 2015, section 9.5.3).
 """
@@ -19,8 +19,7 @@ import numpy.typing as npt
 from hdrh.histogram import HdrHistogram
 
 from sinkbench.analysis.intervals import CONFIDENCE, interval_of
-from sinkbench.analysis.rates import most
-from sinkbench.analysis.steady import mser
+from sinkbench.analysis.rates import most, mser
 from sinkbench.results import Lag, LatencyMs
 
 DIGITS = 3

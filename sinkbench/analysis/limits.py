@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable
 
 from sinkbench.analysis.intervals import spread_of
+from sinkbench.analysis.rates import median_known
 from sinkbench.results import Limit, LimitInBlock
 
 KAFKA, CONNECT, GENERATOR = "kafka", "connect", "generator"
@@ -40,18 +40,15 @@ def with_block(limit: Limit, found: LimitInBlock) -> Limit:
     in_blocks = [*limit.in_blocks, found]
     limit = limit.model_copy(update={"in_blocks": in_blocks})
     spread = spread_of(rates_by_block(limit))
+    rated = [each for each in in_blocks if each.records_per_second]
     services = dict.fromkeys(name for each in in_blocks for name in each.cpu_seconds_per_million)
     return limit.model_copy(
         update={
             "spread": spread,
             "records_per_second": None if spread is None else round(spread.median, 1),
-            "cpu_seconds_per_million": {name: _median_cpu(in_blocks, name) for name in services},
+            "cpu_seconds_per_million": {
+                name: median_known(each.cpu_seconds_per_million.get(name) for each in rated) for name in services
+            },
             "note": found.problem if spread is None else None,
         }
     )
-
-
-def _median_cpu(in_blocks: Iterable[LimitInBlock], service: str) -> float | None:
-    known = [each.cpu_seconds_per_million.get(service) for each in in_blocks if each.records_per_second]
-    seconds = [value for value in known if value is not None]
-    return statistics.median(seconds) if seconds else None

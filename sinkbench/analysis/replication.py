@@ -9,10 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from sinkbench.analysis.words import counted, few_of
+from sinkbench.analysis.words import counted, few_of, significant
 from sinkbench.errors import ReasonCode
 
-MOST_NAMED = 3
 STARTED, RELOCATING, UNASSIGNED = "STARTED", "RELOCATING", "UNASSIGNED"
 _IN_SYNC = ("sync", "quorum")
 # FIRST 2 (a, b, c), ANY 1 (a, b), 2 (a, b), or a plain list: one is waited for.
@@ -103,7 +102,7 @@ def database_replication(follows: bool, names: str, standbys: Sequence[Standby])
         f"{each.name} is {each.sync_state} and {each.state}" + ("" if each.applies else ", and applies nothing")
         for each in (behind or standbys)
     ]
-    there = few_of(told[:MOST_NAMED], len(told)) if told else "none is connected"
+    there = few_of(told) if told else "none is connected"
     text = (
         f"{len(good)} of {counted(needed, 'standby')} that PostgreSQL waits for"
         f" (synchronous_standby_names {names}) {'is' if len(good) == 1 else 'are'} in sync and streaming: {there}"
@@ -117,21 +116,16 @@ def database_replication(follows: bool, names: str, standbys: Sequence[Standby])
     )
 
 
-def most_copies(copies: Sequence[ShardCopy]) -> int:
-    """How many copies each shard should have, including the primary; 0 without shards."""
-    return max(Counter(each.shard for each in copies).values(), default=0)
-
-
 def index_replication(copies: Sequence[ShardCopy], nodes: Collection[str] | None) -> ReplicationState:
     """Whether all copies of an index's shards, including unassigned ones, are assigned and not moving, and spread
     evenly over the data nodes allowed for them; if `nodes` is None, `unchecked` says so."""
     broken = []
-    asked = most_copies(copies)
+    asked = max(Counter(each.shard for each in copies).values(), default=0)
     there = [each for each in copies if each.state in (STARTED, RELOCATING)]
     missing = [each for each in copies if each.state == UNASSIGNED]
     if missing:
         status = "red" if any(each.primary for each in missing) else "yellow"
-        told = few_of([_in_words(each) for each in missing[:MOST_NAMED]], len(missing))
+        told = few_of([_in_words(each) for each in missing])
         few = nodes is not None and len(nodes) < asked
         fits = f"there {'is' if len(nodes or ()) == 1 else 'are'} {counted(len(nodes or ()), 'data node')}"
         why = f", since {asked} copies of each are asked for and {fits}" if few else ""
@@ -140,7 +134,7 @@ def index_replication(copies: Sequence[ShardCopy], nodes: Collection[str] | None
         text = f"the index is {status}: {told} on no node{why}"
         broken.append(Broken(ReasonCode.INDEX_NOT_GREEN, text, fix, {"missing": float(len(missing))}))
     if moving := [each for each in copies if each.state not in (STARTED, UNASSIGNED)]:
-        told = few_of([f"{_in_words(each)} {each.state.lower()}" for each in moving[:MOST_NAMED]], len(moving))
+        told = few_of([f"{_in_words(each)} {each.state.lower()}" for each in moving])
         text = f"shards of the index move: {told}"
         fix = "wait until GET _cat/recovery?active_only shows none"
         broken.append(Broken(ReasonCode.SHARDS_MOVING, text, fix, {"moving": float(len(moving))}))
@@ -185,11 +179,16 @@ def topic_replication(brokers: Collection[int], partitions: Mapping[int, Partiti
     }
     broken = []
     if behind:
-        named = [f"{number} ({_lacking(partitions[number], lacks)})" for number, lacks in behind.items()]
+        named = [
+            f"{number} (no leader)"
+            if partitions[number][0] < 0
+            else f"{number} (without {'broker' if len(lacks) == 1 else 'brokers'} {', '.join(map(str, lacks))})"
+            for number, lacks in behind.items()
+        ]
         noun = "partition" if len(behind) == 1 else "partitions"
         text = (
             f"{len(behind)} of {len(partitions)} partitions of the topic have not all of their copies in sync: {noun}"
-            f" {few_of(named[:MOST_NAMED], len(named))}"
+            f" {few_of(named)}"
         )
         fix = "start the broker, or wait until it has caught up"
         broken.append(Broken(ReasonCode.PARTITIONS_NOT_IN_SYNC, text, fix, {"partitions": float(len(behind))}))
@@ -206,12 +205,6 @@ def topic_replication(brokers: Collection[int], partitions: Mapping[int, Partiti
     return ReplicationState(
         tuple(broken), copies=in_sync, asked=asked, alone=len(leads) == 1 and asked == 1 and not broken
     )
-
-
-def _lacking(partition: Partition, lacks: Sequence[int]) -> str:
-    if partition[0] < 0:
-        return "no leader"
-    return f"without {'broker' if len(lacks) == 1 else 'brokers'} {', '.join(map(str, lacks))}"
 
 
 # After an asynchronous commit the WAL writer flushes within at most N of its rounds.
@@ -298,7 +291,7 @@ def promise_in_words(promise: Promise) -> str:
     else:
         nodes = "1 node" if promise.nodes == 1 else f"{promise.nodes} nodes"
     where = {"all": "disk", "one": "1 on disk", "none": "memory"}[promise.flushed]
-    how = f"{promise.behind_seconds:g} s" if promise.behind_seconds is not None else promise.how
+    how = f"{significant(promise.behind_seconds)} s" if promise.behind_seconds is not None else promise.how
     return f"{nodes}, {where}" + (f" ({how})" if how else "")
 
 

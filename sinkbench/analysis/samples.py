@@ -1,4 +1,4 @@
-"""The samples of a trial, and figures computed from them."""
+"""The samples of a trial, and figures computed from them; among these whether its JVMs were warm."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sinkbench.analysis.rates import HIGH_SHARE, LOW_SHARE, most, progress
-from sinkbench.results import Memory
+from sinkbench.results import JvmCpu, Memory
 from sinkbench.topology import service_of
 
 MACHINE, STOLEN = "machine_cpu_seconds_total", "machine_stolen_seconds_total"
@@ -204,7 +204,8 @@ def memory_peaks(samples: Sequence[Sample], path: Collection[str]) -> dict[str, 
     seen = {name for sample in samples for name in sample.signs}
     return {
         service: Memory(
-            resident_bytes=_highest(samples, service + RESIDENT), heap_bytes=_highest(samples, service + HEAP)
+            resident_bytes=most(each.signs.get(service + RESIDENT) for each in samples),
+            heap_bytes=most(each.signs.get(service + HEAP) for each in samples),
         )
         for service in sorted(path)
         if not seen.isdisjoint((service + RESIDENT, service + HEAP))
@@ -219,10 +220,6 @@ def total_memory_peak(samples: Sequence[Sample], path: Collection[str]) -> float
         sum(sample.signs[name] for name in wanted) for sample in samples if all(name in sample.signs for name in wanted)
     ]
     return max(sums, default=None) if wanted else None
-
-
-def _highest(samples: Sequence[Sample], sign: str) -> float | None:
-    return max((each.signs[sign] for each in samples if sign in each.signs), default=None)
 
 
 READ = "tasks_read_total"
@@ -242,3 +239,51 @@ def read_ahead(samples: Sequence[Sample]) -> int | None:
 def is_far_ahead(ahead: int | None, records: int) -> bool:
     """Whether that is more than any connector has in flight: a tenth of the trial's `records`, and 50,000."""
     return ahead is not None and ahead > max(FAR_SHARE * records, FAR_RECORDS)
+
+
+COMPILER, GC = "_compiler_cpu_seconds_total", "_gc_cpu_seconds_total"
+"""Suffixes of signs after the service's name."""
+# From JMX, for all workers together: elapsed time, which includes the CPU time. What is warm by that is warm.
+_ELAPSED, _CPU = "connect_compilation_seconds_total", "connect_cpu_seconds_total"
+
+
+def jvm_cpu_seconds(samples: Sequence[Sample], ending: str, start: float, end: float) -> dict[str, float]:
+    """CPU seconds of each service's `COMPILER` or `GC` threads between two times; unknown and reset ones are left
+    out."""
+    names = dict.fromkeys(name for sample in samples for name in sample.signs if name.endswith(ending))
+    found = {name.removesuffix(ending): _count(samples, name, start, end) for name in names}
+    return {service: seconds for service, seconds in found.items() if seconds is not None}
+
+
+def jvm_cpu_per_million(samples: Sequence[Sample], records: int) -> dict[str, JvmCpu]:
+    """The CPU time of JIT and GC per million records, by service, in the `middle` of a drain of `records`."""
+    window = middle(samples, records)
+    if window is None:
+        return {}
+    compiling, collecting = (jvm_cpu_seconds(samples, ending, *window) for ending in (COMPILER, GC))
+    return {
+        name: JvmCpu(compiler=per_million(seconds, records), gc=per_million(collecting.get(name), records))
+        for name, seconds in compiling.items()
+    }
+
+
+def compiling_share(samples: Sequence[Sample], start: float, end: float) -> float | None:
+    """The share of compilation in the CPU time of all services, at most 1; None if unknown. With the workers' JMX
+    only, it is the share of the workers' CPU time, which is no less; elapsed time may exceed CPU time."""
+    # Counters are read less often than a window lasts, and would appear constant beyond the last reading.
+    ending = COMPILER if any(name.endswith(COMPILER) for each in samples for name in each.signs) else _ELAPSED
+    read_at = [each.seconds for each in samples if any(name.endswith(ending) for name in each.signs)]
+    end = min(end, read_at[-1]) if read_at else end
+    if compiling := jvm_cpu_seconds(samples, COMPILER, start, end):
+        spent: float | None = sum(compiling.values())
+        services = cpu_between(samples, start, end).items()
+        used = sum(seconds for name, seconds in services if name != CONTROLLER and seconds is not None)
+    else:
+        spent, used = _count(samples, _ELAPSED, start, end), _count(samples, _CPU, start, end) or 0.0
+    return None if spent is None or used <= 0 else min(spent / used, 1.0)
+
+
+def _count(samples: Sequence[Sample], sign: str, start: float, end: float) -> float | None:
+    """As `risen`; None if the count was reset by a restarted process."""
+    found = risen(samples, sign, start, end)
+    return None if found is None or found < 0 else found

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 
@@ -98,13 +98,10 @@ def silences(samples: Sequence[Sample]) -> list[Silence]:
     stall."""
     found = []
     for service in dict.fromkeys(name for each in samples for name in each.silent):
-        since: float | None = None
-        for each in samples:
-            last = since
-            if (since := each.silent.get(service)) is not None:
-                since = since if last is None else min(last, since)
-            if last is not None and (since is None or each is samples[-1]) and each.seconds - last >= SHORTEST_SECONDS:
-                found.append(Silence(service, round(last - samples[0].seconds, 1), round(each.seconds - last, 1)))
+        for mute, after in _spans([service in each.silent for each in samples], samples):
+            since = min(each.silent[service] for each in mute)
+            if after.seconds - since >= SHORTEST_SECONDS:
+                found.append(Silence(service, round(since - samples[0].seconds, 1), round(after.seconds - since, 1)))
     return found
 
 
@@ -118,42 +115,26 @@ def _silent_in(silent: Sequence[Silence], began: float, seconds: float) -> str:
     return longest if longest and shared[longest] >= seconds / 2 else ""
 
 
-@dataclass(frozen=True)
-class Idle:
-    """A time in which fewer tasks ran than requested, though all had run before and none had FAILED."""
-
-    began_seconds: float
-    seconds: float
-    tasks: int
-    running: int
-
-    @property
-    def in_words(self) -> str:
-        """As `only 0 of 3 tasks ran for about 2 s, from second 2.5 on: was the connector paused or changed?`."""
-        about = f"only {self.running} of {self.tasks} tasks ran for about {max(self.seconds, 1.0):.0f} s"
-        return f"{about}, from second {self.began_seconds:.1f} on: was the connector paused, restarted or changed?"
-
-
-def idle_tasks(samples: Sequence[Sample], records: int, tasks: int) -> list[Idle]:
-    """When not all tasks of a drain ran, between the first sample with all of them and the last record stored."""
+def idle_tasks(samples: Sequence[Sample], records: int, tasks: int) -> list[str]:
+    """When fewer tasks of a drain ran than requested, though all had run before and none had FAILED, until its last
+    record was stored: as `only 0 of 3 tasks ran for about 2 s, from second 2.5 on: was the connector paused?`."""
     known = [each for each in samples if each.tasks_running is not None]
     start = next((place for place, each in enumerate(known) if each.tasks_running == tasks), len(known))
-    found: list[Idle] = []
-    began: Sample | None = None
-    fewest = tasks
-    for each in known[start:]:
-        short = each.tasks_running is not None and each.tasks_running < tasks and not each.tasks_failed
-        if short and (each.stored or 0) < records:
-            began = began or each
-            fewest = min(fewest, each.tasks_running or 0)
-        elif began is not None:
-            found.append(_idle(samples, began, each, tasks, fewest))
-            began, fewest = None, tasks
-    if began is not None:
-        found.append(_idle(samples, began, known[-1], tasks, fewest))
-    return found
+
+    def idle(each: Sample) -> bool:
+        return (each.tasks_running or 0) < tasks and not each.tasks_failed and (each.stored or 0) < records
+
+    return [
+        f"only {min(each.tasks_running or 0 for each in few)} of {tasks} tasks ran for about"
+        f" {max(after.seconds - few[0].seconds, 1.0):.0f} s, from second {few[0].seconds - samples[0].seconds:.1f} on:"
+        " was the connector paused, restarted or changed?"
+        for few, after in _spans([idle(each) for each in known[start:]], known[start:])
+    ]
 
 
-def _idle(samples: Sequence[Sample], began: Sample, ended: Sample, tasks: int, fewest: int) -> Idle:
-    since = round(began.seconds - samples[0].seconds, 1)
-    return Idle(since, round(ended.seconds - began.seconds, 1), tasks, fewest)
+def _spans(holds: Sequence[bool], samples: Sequence[Sample]) -> Iterator[tuple[list[Sample], Sample]]:
+    """Successive samples for which a condition holds, and the sample after them, or the last one."""
+    for is_one, group in groupby(range(len(samples)), key=holds.__getitem__):
+        places = list(group)
+        if is_one:
+            yield [samples[place] for place in places], samples[min(places[-1] + 1, len(samples) - 1)]

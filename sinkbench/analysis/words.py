@@ -25,10 +25,10 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def few_of(names: Sequence[str], count: int) -> str:
-    """The first names of `count`, as "a, b and 7 more"."""
-    rest = count - len(names)
-    return ", ".join(names) + (f" and {rest:,} more" if rest > 0 else "")
+def few_of(names: Sequence[str], most: int = 3, count: int = 0) -> str:
+    """The first names of all (or of `count`), as "a, b and 7 more"."""
+    rest = (count or len(names)) - len(names[:most])
+    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def formatted(value: float | None, form: str) -> str:

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sinkbench.analysis.samples import MACHINE, Sample, middle
+from sinkbench.analysis.samples import MACHINE, Sample, by_service, middle
 from sinkbench.analysis.stalls import Stall, stalls
-from sinkbench.topology import service_of
 
 COUNTED = "_total"
 # The tasks' signs are running averages; the last value covers the longest time.
@@ -55,11 +54,7 @@ class Evidence:
     stalls: Sequence[Stall] = ()
 
     def cores_by_service(self) -> dict[str, float]:
-        added: dict[str, float] = {}
-        for name, cores in self.cores.items():
-            service = service_of(name)
-            added[service] = added.get(service, 0.0) + cores
-        return added
+        return {name: cores or 0.0 for name, cores in by_service(self.cores.items()).items()}
 
 
 def evidence_of(

@@ -118,7 +118,8 @@ def service_saturated(seen: Evidence) -> Finding | None:
         for limit, why in _limits(seen, name, service):
             share = cores / limit if limit > 0 else 0.0
             if share >= SATURATED - NEAR:
-                text = f"{name} uses {cores:.2g} of the {limit:g} {'core' if limit == 1 else 'cores'} {why}"
+                of = f"{significant(limit)} {'core' if limit == 1 else 'cores'} {why}"
+                text = f"{name} uses {significant(cores, 2)} of the {of}"
                 found.append(Finding(service, f"{service} CPU", text, min(share, 1.0), share - SATURATED))
     return max(found, key=lambda finding: finding.share, default=None)
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from sinkbench.metrics import (
     audit,
-    bottleneck,
-    changes,
     connections,
     cost,
     cpu,
@@ -19,7 +17,6 @@ from sinkbench.metrics import (
     queries,
     rate,
     recovery,
-    rescale,
     tasks,
     verdict,
 )
@@ -37,7 +34,6 @@ METRICS: Sequence[Metric] = (
     *memory.METRICS,
     *cost.METRICS,
     *audit.METRICS,
-    *changes.METRICS,
     *queries.METRICS,
     *durability.METRICS,
     *verdict.METRICS,
@@ -49,10 +45,9 @@ METRICS: Sequence[Metric] = (
         "How a pipeline's rate grows with its tasks, as a curve with three numbers.",
         heads=["fitted records/s", "one more worker"],
     ),
-    *rescale.METRICS,
     *recovery.METRICS,
     *limit.METRICS,
-    *bottleneck.METRICS,
+    *verdict.BOTTLENECK,
     Metric("Change", "The rate in run B divided by the rate in run A.", heads=["B/A"]),
     Metric("Faster or slower", "Whether a cell differs between two runs by more than chance explains."),
     Metric(

@@ -6,7 +6,20 @@ from sinkbench.analysis.pooler import waits_in
 from sinkbench.analysis.rates import median_known, most
 from sinkbench.analysis.samples import connection_peaks
 from sinkbench.analysis.words import NOT_MEASURED, milliseconds, tenths
-from sinkbench.metrics.metric import ROOMY, Column, Fields, Metric, Seen, column, count, find, number, over, words
+from sinkbench.metrics.metric import (
+    Column,
+    Fields,
+    Metric,
+    Seen,
+    View,
+    column,
+    count,
+    find,
+    is_roomy,
+    number,
+    over,
+    words,
+)
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
@@ -26,6 +39,10 @@ def connection_counts(found: Connections) -> list[int]:
     """The most connections of clients and of the server if they differ, as with a pooler; else one number, or none."""
     known = (count for count in (found.clients_peak, found.server_peak) if count is not None)
     return list(dict.fromkeys(known))
+
+
+def _records_per_write(cell: CellSummary, _: View) -> str:
+    return tenths(cell.records_per_write, 99.95)
 
 
 def _of_trial(seen: Seen) -> Fields:
@@ -69,6 +86,7 @@ def _pool_of_cell(taken: Taken) -> Fields:
     return {"pool": found[-1].model_copy(update=waits)}
 
 
+_WAITS = ("longest_wait_ms", "wait_ms_per_query", "wait_ms_per_transaction")
 METRICS = (
     Metric(
         "Records per write",
@@ -76,13 +94,7 @@ METRICS = (
         of_trial=lambda seen: {"records_per_write": seen.records_per_write},
         of_cell=over(median_known, "records_per_write", of="valid"),
         columns=[
-            Column(
-                CELLS,
-                60,
-                "records\n/write",
-                lambda cell, _: tenths(cell.records_per_write, 99.95),
-                shown=lambda view: view.width >= ROOMY,
-            )
+            Column(CELLS, 60, "records\n/write", _records_per_write, shown=is_roomy),
         ],
         heads=["records/write"],
         place=140,
@@ -120,12 +132,8 @@ METRICS = (
         place=160,
         exports=[
             words("pool_mode", "pool.mode"),
-            count("pool_size", "pool.size"),
-            count("pool_prepared_statements", "pool.prepared_statements"),
-            count("pool_most_waiting", "pool.most_waiting"),
-            number("pool_longest_wait_ms", "pool.longest_wait_ms"),
-            number("pool_wait_ms_per_query", "pool.wait_ms_per_query"),
-            number("pool_wait_ms_per_transaction", "pool.wait_ms_per_transaction"),
+            *(count(f"pool_{name}", f"pool.{name}") for name in ("size", "prepared_statements", "most_waiting")),
+            *(number(f"pool_{name}", f"pool.{name}") for name in _WAITS),
         ],
     ),
 )

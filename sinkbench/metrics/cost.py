@@ -10,8 +10,6 @@ from sinkbench.results import CellSummary, Cost, Prices, RunSummary
 
 COSTS = "costs"
 _HOUR_SECONDS = 3_600.0
-_MILLION = 1e6
-_GB = 1e9
 
 
 def with_prices(summary: RunSummary, prices: Prices | None) -> RunSummary:
@@ -40,11 +38,11 @@ def cost(rate: float, cpu_seconds: float | None, memory: float | None, disk: flo
 
     Each figure is the median of the cell's trials. The sum covers the parts with a price; None if one was not measured.
     """
-    hours = _MILLION / rate / _HOUR_SECONDS
+    hours = 1e6 / rate / _HOUR_SECONDS
     asked = [
         (prices.core_hour, cpu_seconds, 1 / _HOUR_SECONDS),
-        (prices.memory_gb_hour, memory, hours / _GB),
-        (prices.disk_gb_month, disk, _MILLION / _GB * prices.kept_months),
+        (prices.memory_gb_hour, memory, hours / 1e9),
+        (prices.disk_gb_month, disk, 1e-3 * prices.kept_months),
     ]
     parts = [None if price is None or figure is None else price * figure * factor for price, figure, factor in asked]
     priced = [part for (price, *_), part in zip(asked, parts, strict=True) if price is not None]
@@ -67,9 +65,7 @@ METRICS = (
         exports=[
             Export("currency", "VARCHAR", lambda _, run: find(run, "prices.currency")),
             number("cost_per_million", "cost.per_million"),
-            number("cpu_cost_per_million", "cost.cpu"),
-            number("memory_cost_per_million", "cost.memory"),
-            number("disk_cost_per_million", "cost.disk"),
+            *(number(f"{name}_cost_per_million", f"cost.{name}") for name in ("cpu", "memory", "disk")),
         ],
     ),
 )

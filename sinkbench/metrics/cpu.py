@@ -6,15 +6,28 @@ from sinkbench.analysis.rates import median_known, most
 from sinkbench.analysis.samples import (
     CONTROLLER,
     MUCH_FOREIGN,
+    compiling_share,
     cpu_seconds_per_million,
     foreign_cores,
+    jvm_cpu_per_million,
     middle,
     monitoring_overhead_cores,
 )
-from sinkbench.analysis.warm import compiling_share, jvm_cpu_per_million
 from sinkbench.analysis.words import NOT_MEASURED, percent, tenths
 from sinkbench.metrics.memory import by_service
-from sinkbench.metrics.metric import ROOMY, ByService, Column, Fields, Metric, Seen, View, bounds, number, over, rounded
+from sinkbench.metrics.metric import (
+    ByService,
+    Column,
+    Fields,
+    Metric,
+    Seen,
+    View,
+    bounds,
+    is_roomy,
+    number,
+    over,
+    rounded,
+)
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken
@@ -87,7 +100,7 @@ def _collecting(cell: CellSummary, _: View) -> str:
 
 
 def _tells_of_jvms(view: View) -> bool:
-    return view.width >= ROOMY and view.any(lambda cell: cell.compiling_share is not None)
+    return is_roomy(view) and view.any(lambda cell: cell.compiling_share is not None)
 
 
 METRICS = (
@@ -98,9 +111,7 @@ METRICS = (
         of_cell=_cpu,
         columns=[
             # Only this column may wrap: rich shrinks every column that may, including names and verdicts.
-            Column(
-                CELLS, 80, "CPU s per\nmillion\nrecords", _all_and_each, "list", shown=lambda view: view.width >= ROOMY
-            )
+            Column(CELLS, 80, "CPU s per\nmillion\nrecords", _all_and_each, "list", is_roomy),
         ],
         heads=["A CPU s per million", "B CPU s per million"],
         place=70,

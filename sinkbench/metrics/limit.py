@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sinkbench.analysis.intervals import ratio_by_block, ratio_of, spread_of
 from sinkbench.analysis.limits import fastest, rates_by_block
 from sinkbench.analysis.words import NOT_MEASURED, percent, share_span, times
-from sinkbench.metrics.metric import ROOMY, Column, Fields, Metric, View, bounds, find, number, words
+from sinkbench.metrics.metric import Column, Fields, Metric, View, bounds, find, is_roomy, number, words
 from sinkbench.metrics.queries import same_job
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken
@@ -91,6 +91,12 @@ RATIO = (
         ],
     ),
 )
+
+
+def _is_shown(view: View) -> bool:
+    return is_roomy(view) and view.any(lambda cell: cell.efficiency is not None)
+
+
 METRICS = (
     Metric(
         "Limit",
@@ -103,13 +109,7 @@ METRICS = (
         "A cell's rate divided by the limit of its sink.",
         of_cell=_of_cell,
         columns=[
-            Column(
-                CELLS,
-                50,
-                "of\nlimit",
-                lambda cell, _: "\n".join(efficiency_and_spread(cell)),
-                shown=lambda view: view.width >= ROOMY and view.any(lambda cell: cell.efficiency is not None),
-            )
+            Column(CELLS, 50, "of\nlimit", lambda cell, _: "\n".join(efficiency_and_spread(cell)), shown=_is_shown)
         ],
         place=260,
         exports=[number("efficiency"), *bounds("efficiency", lambda cell, _: cell.efficiency_by_block)],

@@ -34,8 +34,8 @@ def _searched(view: View) -> bool:
     return view.summary.cells[0].mode == "capacity"
 
 
-def _is_offered(view: View) -> bool:
-    return not _searched(view)
+def _offered_rate(cell: CellSummary, view: View) -> str:
+    return (_searched(view) and at_least_in_words(cell)) or whole(cell.offered_records_per_second)
 
 
 def _stored(cell: CellSummary, _: View) -> str:
@@ -53,13 +53,7 @@ METRICS = (
         of_cell=_offered,
         columns=[
             Column(LOADS, 10, "tasks\n(per\nworker)", tasks_per_worker),
-            Column(
-                LOADS,
-                20,
-                "offered\nrecords/s",
-                lambda cell, _: whole(cell.offered_records_per_second),
-                shown=_is_offered,
-            ),
+            Column(LOADS, 20, "offered\nrecords/s", _offered_rate, shown=lambda view: not _searched(view)),
         ],
         place=30,
         exports=[number("offered_records_per_second")],
@@ -106,14 +100,6 @@ CAPACITY = (
     Metric(
         "Capacity",
         "The highest rate whose lag stays bounded.",
-        columns=[
-            Column(
-                LOADS,
-                20,
-                "capacity\nrecords/s",
-                lambda cell, _: at_least_in_words(cell) or whole(cell.offered_records_per_second),
-                shown=_searched,
-            )
-        ],
+        columns=[Column(LOADS, 20, "capacity\nrecords/s", _offered_rate, shown=_searched)],
     ),
 )

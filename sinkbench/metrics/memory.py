@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TypeVar
 
 from sinkbench.analysis.rates import median_known
 from sinkbench.analysis.samples import memory_peaks, total_memory_peak
 from sinkbench.analysis.words import NOT_MEASURED, megabytes
-from sinkbench.metrics.metric import ROOMY, ByService, Column, Fields, Metric, Seen, bounds, column, number, over
+from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, bounds, column, is_roomy, number, over
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
@@ -27,9 +27,9 @@ def by_service(figures: type[_Figures], trials: Sequence[Mapping[str, _Figures]]
     }
 
 
-def megabytes_by_service(figures: Iterable[tuple[str, float | None]]) -> str:
+def _megabytes(services: Mapping[str, float | None]) -> str:
     """As `connect:2,897 es:1,200`, largest first, without zeros."""
-    known = sorted((-value, name) for name, value in figures if value is not None and value >= _LEAST_BYTES)
+    known = sorted((-value, name) for name, value in services.items() if value is not None and value >= _LEAST_BYTES)
     return " ".join(f"{SHORT_NAMES.get(name, name)}:{megabytes(-less)}" for less, name in known) or NOT_MEASURED
 
 
@@ -77,14 +77,7 @@ METRICS = (
         columns=[
             Column(RESOURCES, 10, "tasks", tasks),
             column(RESOURCES, 20, "peak\nMB", "total_peak_memory_bytes.median", megabytes),
-            Column(
-                RESOURCES,
-                30,
-                "MB by\nservice",
-                lambda cell, _: megabytes_by_service(_resident(cell).items()),
-                "list",
-                lambda view: view.width >= ROOMY,
-            ),
+            Column(RESOURCES, 30, "MB by\nservice", lambda cell, _: _megabytes(_resident(cell)), "list", is_roomy),
         ],
         heads=["A peak MB", "B peak MB"],
         place=80,
@@ -97,16 +90,7 @@ METRICS = (
     Metric(
         "Peak heap",
         "The most heap that the JVMs of a service used, with garbage not collected yet.",
-        columns=[
-            Column(
-                RESOURCES,
-                40,
-                "heap\nMB",
-                lambda cell, _: megabytes_by_service(_heaps(cell).items()),
-                "list",
-                lambda view: view.width >= ROOMY,
-            )
-        ],
+        columns=[Column(RESOURCES, 40, "heap\nMB", lambda cell, _: _megabytes(_heaps(cell)), "list", is_roomy)],
         services=[ByService("peak_heap_bytes", _heaps)],
     ),
     Metric(

@@ -93,6 +93,10 @@ class Column:
     shown: Callable[[View], object] = lambda _: True
 
 
+def is_roomy(view: View) -> bool:
+    return view.width >= ROOMY
+
+
 def column(
     table: str, place: int, head: str, path: str, shown: Callable[[float | None], str] = whole, *, always: bool = True
 ) -> Column:
@@ -184,30 +188,25 @@ def scalar(
     heading: str,
     meaning: str,
     of_trial: Callable[[Seen], float | None],
-    column: tuple[str, int, str, Callable[[float | None], str]],
+    shown: tuple[str, int, str, Callable[[float | None], str]],
     place: int = 500,
 ) -> Metric:
     """A figure that is one number per trial, stored below `figures`, with the median over the trials used for the
-    cell's rate. `column` is the table, the position, the head and the format."""
-    table, place_in_table, head, shown = column
+    cell's rate. `shown` has the column's table, place, head and format."""
     path = f"figures.{name}.median"
 
-    def of_cell(taken: Taken) -> Fields:
-        spread = taken.spread(trial.figures.get(name) for trial in taken.used)
-        return {"figures": {} if spread is None else {name: spread}}
-
-    def of_seen(seen: Seen) -> Fields:
-        value = of_trial(seen)
+    def kept(value: object) -> Fields:
         return {"figures": {} if value is None else {name: value}}
 
-    def text(cell: CellSummary, _: View) -> str:
-        return shown(find(cell, path))
-
-    def known(view: View) -> bool:
-        return view.any(lambda cell: name in cell.figures)
-
-    columns = [Column(table, place_in_table, head, text, shown=known)]
-    return Metric(heading, meaning, of_seen, of_cell, columns, place=place, exports=[number(name, path)])
+    return Metric(
+        heading,
+        meaning,
+        lambda seen: kept(of_trial(seen)),
+        lambda taken: kept(taken.spread(trial.figures.get(name) for trial in taken.used)),
+        [column(*shown[:3], path, shown[3], always=False)],
+        place=place,
+        exports=[number(name, path)],
+    )
 
 
 def fields_of(metrics: Sequence[Metric], of: Callable[[Metric], Fields]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 
+from sinkbench.analysis.words import significant
 from sinkbench.errors import ReasonCode
 from sinkbench.results import CellSummary, RunSummary
 
@@ -18,22 +19,17 @@ UNREADY = {
     ReasonCode.SHARED: "shared",
     ReasonCode.CONTENT_NOT_CHECKED: "not checked",
 }
-_FAULTS = {
+# Other codes are their own words.
+_WORDS = {
     ReasonCode.TASKS_FAILED: "FAILED",
-    ReasonCode.LOST: "LOST",
-    ReasonCode.DEAD_LETTERS: "DEAD LETTERS",
-    ReasonCode.DUPLICATED: "DUPLICATED",
-    ReasonCode.STALE: "STALE",
-    ReasonCode.MISSING: "MISSING",
-    ReasonCode.NOT_DELETED: "NOT DELETED",
     ReasonCode.FOREIGN_RECORDS: "FOREIGN",
-    ReasonCode.ALTERED: "ALTERED",
-    ReasonCode.NOT_AUDITED: "NOT AUDITED",
-    ReasonCode.NOT_RECOVERED: "NOT RECOVERED",
-    ReasonCode.NOT_SUSTAINED: "NOT SUSTAINED",
-    ReasonCode.UNCLEAR: "UNCLEAR",
     ReasonCode.INVALID: "invalid",
 }
+
+
+def word_of(fault: ReasonCode) -> str:
+    """As NOT AUDITED."""
+    return _WORDS.get(fault, fault.replace("_", " ").upper())
 
 
 def product_name(sink: str) -> str:
@@ -50,7 +46,7 @@ def cell_name(cell: CellSummary, summary: RunSummary) -> str:
     if cell.rescale is not None:
         return f"{cell.label} from {cell.rescale.tasks_before} to {cell.tasks} tasks"
     load = f" at {cell.offered_records_per_second:,.0f} records/s" if cell.mode == "sustain" else ""
-    load += f" and {cell.reads_per_second:g} queries/s" if cell.reads_per_second is not None else ""
+    load += f" and {significant(cell.reads_per_second)} queries/s" if cell.reads_per_second is not None else ""
     return f"{cell.label} with {cell.tasks} tasks{load}"
 
 
@@ -72,5 +68,6 @@ def folded(name: str, longest: int) -> str:
 
 
 def _short(cell: CellSummary) -> list[str]:
-    found = [_FAULTS.get(fault.code, "NOT OK") for fault in cell.faults]
-    return found or ["ok" if cell.at_least is None else UNREADY[cell.at_least.code]]
+    return [word_of(fault.code) for fault in cell.faults] or [
+        "ok" if cell.at_least is None else UNREADY[cell.at_least.code]
+    ]

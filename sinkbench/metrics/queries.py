@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from sinkbench.analysis.latency import merged
 from sinkbench.analysis.rates import median_known
-from sinkbench.analysis.words import NOT_MEASURED, milliseconds, whole
+from sinkbench.analysis.words import milliseconds, significant, whole
 from sinkbench.metrics.metric import Fields, Metric, column
 from sinkbench.metrics.taken import Taken
 from sinkbench.results import Asked, CellSummary, Reads
@@ -96,14 +96,14 @@ READ_METRICS = (
         of_cell=_reads,
         columns=[
             column(READS, 10, "offered\nrecords/s", "offered_records_per_second", whole),
-            column(READS, 20, "queries/s", "reads_per_second", lambda rate: "none" if rate is None else f"{rate:g}"),
+            column(
+                READS, 20, "queries/s", "reads_per_second", lambda rate: "none" if rate is None else significant(rate)
+            ),
             column(READS, 30, "query\np50 ms\nidle", "reads.idle_ms.p50", milliseconds),
             column(READS, 40, "p50 ms\nloaded", "reads.loaded_ms.p50", milliseconds),
             column(READS, 50, "p99 ms\nidle", "reads.idle_ms.p99", milliseconds),
             column(READS, 60, "p99 ms\nloaded", "reads.loaded_ms.p99", milliseconds),
-            column(
-                READS, 70, "failed", "reads.failed", lambda failed: NOT_MEASURED if failed is None else f"{failed:,}"
-            ),
+            column(READS, 70, "failed", "reads.failed"),
             column(READS, 80, "record\np99 ms", "latency_ms.p99", milliseconds),
             column(READS, 90, "CPU s per\nmillion\nrecords", "total_cpu_seconds_per_million.median", whole),
         ],

@@ -117,11 +117,7 @@ METRICS = (
         of_cell=lambda taken: {"at_least": taken.early},
         place=50,
         exports=[
-            Export(
-                "records_per_second_at_least",
-                "DOUBLE",
-                lambda cell, _: (find(cell, "at_least.figures") or {}).get("records_per_second"),
-            ),
+            number("records_per_second_at_least", "at_least.figures.records_per_second"),
             words("not_warm_or_steady", "at_least.text"),
         ],
     ),

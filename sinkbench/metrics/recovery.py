@@ -1,14 +1,16 @@
-"""How a pipeline recovered from an injected fault."""
+"""The time and effect of changing the tasks of a running connector, and how it recovered from an injected fault."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sinkbench.analysis.rates import median_known, most
-from sinkbench.analysis.words import NOT_MEASURED, tenths, whole
+from sinkbench.analysis.intervals import ratio_by_block
+from sinkbench.analysis.rates import median_known, most, usable_median
+from sinkbench.analysis.words import NOT_MEASURED, formatted, tenths, whole
 from sinkbench.metrics.audit import count_columns
-from sinkbench.metrics.metric import Column, Export, Metric, View, column, count, find, flag, number, words
-from sinkbench.results import CellSummary, Recovery
+from sinkbench.metrics.metric import Column, Export, Fields, Metric, View, column, count, find, flag, number, words
+from sinkbench.metrics.taken import Taken
+from sinkbench.results import CellSummary, Recovery, Rescale
 
 RECOVERIES, STATUS = "recoveries", "status"
 # Times until recovery. A trial that did not see the end is not a fast one.
@@ -28,11 +30,12 @@ def recovery_over(recoveries: Iterable[Recovery | None]) -> Recovery | None:
         return None
     if len(found) == 1:
         return found[0].model_copy(update={"began_seconds": None, "ended_seconds": None})
+    of_ends = {name: [getattr(each, name) for each in found] for name in _ENDS}
     return Recovery.model_validate(
         {
             "target": ", ".join(dict.fromkeys(each.target for each in found if each.target)),
             "recovered": all(each.recovered for each in found),
-            **{name: _until([getattr(each, name) for each in found]) for name in _ENDS},
+            **{name: None if None in ends else median_known(ends) for name, ends in of_ends.items()},
             **{name: median_known(getattr(each, name) for each in found) for name in _MEDIANS},
             **{name: most(getattr(each, name) for each in found) for name in _MOST},
             "acts": next((each.acts for each in found if each.acts), []),
@@ -40,19 +43,66 @@ def recovery_over(recoveries: Iterable[Recovery | None]) -> Recovery | None:
     )
 
 
-def _until(seconds: Sequence[float | None]) -> float | None:
-    return None if None in seconds else median_known(seconds)
+def _acts(cell: CellSummary) -> int | None:
+    return None if cell.recovery is None else len(cell.recovery.acts)
 
 
 def _together(cell: CellSummary, names: Sequence[str]) -> str:
     return "/".join(whole(find(cell, f"recovery.{name}")) for name in names)
 
 
-def _acts(cell: CellSummary, _: View) -> str:
-    return NOT_MEASURED if cell.recovery is None else f"{len(cell.recovery.acts)}"
+RESCALES = "rescales"
+_RESCALE_MEDIANS = ("rebalance_seconds", "standstill_seconds", "before_records_per_second")
+
+
+def _rescale(taken: Taken) -> Fields:
+    """Medians over the valid trials' changes of tasks, and the ratio to the cold start."""
+    if taken.cell.tasks_before is None:
+        return {}
+    done = [trial.rescale for trial in taken.valid if trial.rescale is not None]
+    medians = {name: median_known(getattr(each, name) for each in done) for name in _RESCALE_MEDIANS}
+    colds = [each for each in taken.run.values() if each.cell.before is None and each.cell.place == taken.cell.place]
+    ratio = ratio_by_block(colds[-1].cell.key, taken.rates, colds[-1].rates) if colds else None
+    return {"rescale": Rescale(tasks_before=taken.cell.tasks_before, to_cold=ratio, **medians)}
+
+
+def _interval(cell: CellSummary, _: View) -> str:
+    interval = find(cell, "rescale.to_cold.interval")
+    return NOT_MEASURED if interval is None else f"{interval.low:.2f}-{interval.high:.2f}"
 
 
 METRICS = (
+    Metric(
+        "Rebalance",
+        "The time from the request for another number of tasks until all new tasks run.",
+        of_cell=_rescale,
+        columns=[
+            Column(RESCALES, 10, "tasks", lambda cell, _: f"{find(cell, 'rescale.tasks_before')} to {cell.tasks}"),
+            column(RESCALES, 20, "rebalance\ns", "rescale.rebalance_seconds", tenths),
+        ],
+    ),
+    Metric(
+        "Standstill",
+        "The longest time after that request in which nothing was stored.",
+        columns=[column(RESCALES, 30, "stand-\nstill s", "rescale.standstill_seconds", tenths)],
+    ),
+    Metric(
+        "Rate before and after",
+        "Records stored per second before the request for other tasks, and after the rebalance.",
+        columns=[
+            column(RESCALES, 40, "before\nrecords/s", "rescale.before_records_per_second", whole),
+            Column(RESCALES, 50, "after\nrecords/s", lambda cell, _: whole(usable_median(cell))),
+        ],
+    ),
+    Metric(
+        "Ratio to a cold start",
+        "The rate after the rebalance, divided by that of a connector started with as many tasks.",
+        columns=[
+            column(RESCALES, 60, "after/\ncold", "rescale.to_cold.estimate", lambda ratio: formatted(ratio, ".2f")),
+            Column(RESCALES, 70, "95 %\ninterval", _interval),
+            *count_columns(RESCALES, "twice", 80),
+        ],
+    ),
     Metric(
         "Faults",
         "What became of a pipeline in which something was broken on purpose.",
@@ -81,7 +131,7 @@ METRICS = (
                 )
             ),
             *(count(name, f"recovery.{name}") for name in ("late_records", "connections_left", "dead_letters")),
-            Export("acts", "BIGINT", lambda cell, _: None if cell.recovery is None else len(cell.recovery.acts)),
+            Export("acts", "BIGINT", lambda cell, _: _acts(cell)),
         ],
     ),
     Metric(
@@ -115,6 +165,6 @@ METRICS = (
     Metric(
         "Manual actions",
         "What an operator had to do about a pipeline that did not recover by itself.",
-        columns=[Column(STATUS, 60, "manual\nactions", _acts)],
+        columns=[Column(STATUS, 60, "manual\nactions", lambda cell, _: whole(_acts(cell)))],
     ),
 )

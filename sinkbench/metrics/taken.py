@@ -145,13 +145,9 @@ class Taken:
 
     def spread(self, values: Iterable[float | None]) -> Spread | None:
         """A figure over the used trials; None if one of them lacks it."""
-        known = self._known(values)
-        return None if known is None else spread_of(known)
-
-    def _known(self, values: Iterable[float | None]) -> dict[int, float] | None:
         found = dict(zip((trial.block for trial in self.used), values, strict=True))
         known = {block: value for block, value in found.items() if value is not None}
-        return known if len(known) == len(found) else None
+        return spread_of(known) if len(known) == len(found) else None
 
 
 def reasons_of(trial: TrialRecord) -> list[Reason]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from sinkbench.analysis.rates import usable_rate
+from sinkbench.analysis.words import significant
 from sinkbench.metrics.metric import Column, Export, Fields, Metric, Value, View, count, find, number, words
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken
@@ -16,7 +17,7 @@ def tasks(cell: CellSummary, _: View) -> str:
 
 
 def tasks_per_worker(cell: CellSummary, _: View) -> str:
-    return f"{cell.tasks} ({cell.tasks_per_worker:g})"
+    return f"{cell.tasks} ({significant(cell.tasks_per_worker)})"
 
 
 def _of_cell(taken: Taken) -> Fields:

@@ -1,4 +1,4 @@
-"""Whether the numbers of a cell may be used, all checks passed, and further notes."""
+"""Whether the numbers of a cell may be used, all checks passed, further notes, and what limits it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Iterable, Sequence
 
 from sinkbench.analysis.latency import BOUNDED, GROWING, lag_in_words
 from sinkbench.analysis.samples import is_far_ahead
+from sinkbench.analysis.words import counted
+from sinkbench.bottleneck.rules import causes_of, shared_cause
 from sinkbench.errors import ReasonCode
-from sinkbench.metrics.audit import audit_notes
-from sinkbench.metrics.changes import deadlock_notes
+from sinkbench.metrics.audit import audit_notes, deadlock_notes
 from sinkbench.metrics.connections import LOADS
 from sinkbench.metrics.durability import durability_notes
 from sinkbench.metrics.load import worst
-from sinkbench.metrics.metric import Column, Export, Fields, Metric, count, flag, words
-from sinkbench.metrics.names import in_short
+from sinkbench.metrics.metric import Column, Export, Fields, Metric, count, find, flag, words
+from sinkbench.metrics.names import in_short, word_of
 from sinkbench.metrics.rate import CELLS
-from sinkbench.metrics.recovery import recovery_over
-from sinkbench.metrics.rescale import RESCALES
+from sinkbench.metrics.recovery import RESCALES, recovery_over
 from sinkbench.metrics.taken import Taken, is_shared, rated, reasons_of, sum_of, was_interrupted
-from sinkbench.results import Reason, TrialRecord
+from sinkbench.results import CellSummary, Reason, TrialRecord
 
 
 def faults_of(taken: Taken) -> list[Reason]:
@@ -26,46 +26,43 @@ def faults_of(taken: Taken) -> list[Reason]:
     re-scale, or if a service died or was broken: a restarted task delivers at least once, not exactly once."""
     recovery = recovery_over(trial.recovery for trial in taken.valid)
     reasons, failed = _reasons(taken), max((trial.failed_tasks for trial in taken.trials), default=0)
-    wrong = []
+    wrong: list[Reason] = []
+
+    def add(code: ReasonCode, text: str, **figures: float) -> None:
+        wrong.append(Reason(code=code, text=text, figures=figures))
+
     if recovery is not None and not recovery.recovered:
-        text = "NOT RECOVERED: in the end not all records were read, or tasks were FAILED"
-        wrong.append(Reason(code=ReasonCode.NOT_RECOVERED, text=text))
+        add(ReasonCode.NOT_RECOVERED, "NOT RECOVERED: in the end not all records were read, or tasks were FAILED")
     elif failed:
         failure = next((f": {trial.failure}" for trial in taken.trials if trial.failure), "")
-        text = f"{failed} of {taken.cell.tasks} tasks FAILED{failure}"
-        wrong.append(Reason(code=ReasonCode.TASKS_FAILED, text=text))
+        add(ReasonCode.TASKS_FAILED, f"{failed} of {taken.cell.tasks} tasks FAILED{failure}")
     if (audit := taken.audit) is not None:
         undisturbed = sum_of(trial for trial in taken.audited if not was_interrupted(trial))
         expected = taken.cell.before is not None or (recovery is not None and recovery.target)
-        duplicates = 0 if undisturbed is None or expected else undisturbed.duplicates
-        # Bad records injected by a fault are not foreign records.
-        foreign = 0 if recovery is not None and recovery.poison_stored is not None else audit.foreign
-        counts = [
-            (ReasonCode.LOST, "LOST", audit.lost),
-            (ReasonCode.DEAD_LETTERS, "DEAD LETTERS", 0 if recovery else audit.dead_letters),
-            (ReasonCode.DUPLICATED, "DUPLICATED", duplicates),
-            (ReasonCode.STALE, "STALE", audit.stale),
-            (ReasonCode.MISSING, "MISSING", audit.missing),
-            (ReasonCode.NOT_DELETED, "NOT DELETED", audit.not_deleted),
-            (ReasonCode.FOREIGN_RECORDS, "FOREIGN", foreign),
-        ]
-        for code, word, records in counts:
+        counts = {
+            ReasonCode.LOST: audit.lost,
+            ReasonCode.DEAD_LETTERS: 0 if recovery else audit.dead_letters,
+            ReasonCode.DUPLICATED: 0 if undisturbed is None or expected else undisturbed.duplicates,
+            ReasonCode.STALE: audit.stale,
+            ReasonCode.MISSING: audit.missing,
+            ReasonCode.NOT_DELETED: audit.not_deleted,
+            # Bad records injected by a fault are not foreign records.
+            ReasonCode.FOREIGN_RECORDS: 0 if find(recovery, "poison_stored") is not None else audit.foreign,
+            ReasonCode.ALTERED: audit.altered,
+        }
+        for code, records in counts.items():
             if records:
-                wrong.append(Reason(code=code, text=f"{word} {records:,}", figures={"records": records}))
-        if altered := audit.altered:
-            text = f"ALTERED {altered:,} of {audit.compared:,} compared"
-            wrong.append(Reason(code=ReasonCode.ALTERED, text=text, figures={"records": altered}))
+                of = f" of {audit.compared:,} compared" if code == ReasonCode.ALTERED else ""
+                add(code, f"{word_of(code)} {records:,}{of}", records=records)
     if unaudited := sum(trial.audit is None for trial in taken.valid):
-        text = f"{unaudited} {'trial' if unaudited == 1 else 'trials'} NOT AUDITED"
-        wrong.append(Reason(code=ReasonCode.NOT_AUDITED, text=text))
+        add(ReasonCode.NOT_AUDITED, f"{counted(unaudited, 'trial')} NOT AUDITED")
     lag = worst(trial.lag for trial in taken.valid)
     if lag is not None and lag.verdict != BOUNDED and not reasons:
-        grows = lag.verdict == GROWING
-        code, word = (ReasonCode.NOT_SUSTAINED, "NOT SUSTAINED") if grows else (ReasonCode.UNCLEAR, "UNCLEAR")
-        wrong.append(Reason(code=code, text=f"{word}: {lag_in_words(lag)}"))
+        code = ReasonCode.NOT_SUSTAINED if lag.verdict == GROWING else ReasonCode.UNCLEAR
+        add(code, f"{word_of(code)}: {lag_in_words(lag)}")
     # The failed tasks are the reason that the trial is invalid; a second text would hide the cause.
     if reasons and not failed:
-        wrong.append(Reason(code=ReasonCode.INVALID, text=f"invalid: {reasons[0].text}"))
+        add(ReasonCode.INVALID, f"invalid: {reasons[0].text}")
     return wrong
 
 
@@ -84,8 +81,14 @@ def _distinct(reasons: Iterable[Reason]) -> list[Reason]:
 
 
 def _invalid(taken: Taken) -> Fields:
-    notes = [*_of_trials(taken), *_of_search(taken), *_own_notes(taken.valid), *durability_notes(taken.valid)]
-    always = [*deadlock_notes(taken), *audit_notes(taken), *_of_connections(taken.trials)]
+    notes = _of_trials(taken)
+    if taken.search is not None and taken.search.at_most_of_generator:
+        notes.append("the generator can offer no more with certainty: the pipeline's own capacity may be higher")
+    notes += [*_own_notes(taken.valid), *durability_notes(taken.valid)]
+    always = [*deadlock_notes(taken), *audit_notes(taken)]
+    if others := max((trial.connections.others for trial in taken.trials), default=0):
+        opened = "1 connection was" if others == 1 else f"{others} connections were"
+        always.append(f"peak connections not known: {opened} opened by others while a connector ran; race without them")
     return {"reasons": _reasons(taken), "notes": [*(notes if taken.valid else []), *always]}
 
 
@@ -129,12 +132,6 @@ def _of_others(taken: Taken) -> list[str]:
     return [f"{len(shared)} of {len(taken.valid)} trials not alone{left_out}: {who}"]
 
 
-def _of_search(taken: Taken) -> list[str]:
-    if taken.search is None or not taken.search.at_most_of_generator:
-        return []
-    return ["the generator can offer no more with certainty: the pipeline's own capacity may be higher"]
-
-
 def _own_notes(valid: Sequence[TrialRecord]) -> list[str]:
     """The trials' notes, each text once, with its block if not all trials have it."""
     blocks: dict[str, list[int]] = {}
@@ -147,12 +144,10 @@ def _own_notes(valid: Sequence[TrialRecord]) -> list[str]:
     ]
 
 
-def _of_connections(trials: Sequence[TrialRecord]) -> list[str]:
-    """Why the peak of connections is unknown, if other users' connections hide it."""
-    others = max((trial.connections.others for trial in trials), default=0)
-    opened = "1 connection was" if others == 1 else f"{others} connections were"
-    why = f"peak connections not known: {opened} opened by others while a connector ran; race without them"
-    return [why] if others else []
+def _named(cell: CellSummary, place: int) -> str | None:
+    """Components (0) or causes (1), two where the figures do not decide."""
+    found = [] if cell.bottleneck is None else causes_of(cell.bottleneck)
+    return " or ".join(dict.fromkeys(each[place] for each in found)) or None
 
 
 METRICS = (
@@ -176,4 +171,17 @@ METRICS = (
         ],
     ),
     Metric("Verdict", place=180, exports=[count("failed_tasks")]),
+)
+BOTTLENECK = (
+    Metric(
+        "Bottleneck",
+        "What limits a cell, with the figures that show it.",
+        of_cell=lambda taken: {"bottleneck": shared_cause(trial.bottleneck for trial in taken.valid or taken.trials)},
+        heads=["limited by", "evidence", "also found"],
+        place=270,
+        exports=[
+            Export("limited_by", "VARCHAR", lambda cell, _: _named(cell, 0)),
+            Export("limited_by_cause", "VARCHAR", lambda cell, _: _named(cell, 1)),
+        ],
+    ),
 )

@@ -12,7 +12,7 @@ from sinkbench.analysis.intervals import ALPHA, FEWEST_BLOCKS, holm, p_value, ra
 from sinkbench.analysis.rates import median_known
 from sinkbench.analysis.samples import MUCH_FOREIGN
 from sinkbench.analysis.stalls import MUCH_STALLED
-from sinkbench.analysis.words import percent
+from sinkbench.analysis.words import percent, significant
 from sinkbench.metrics.cpu import total_cpu_seconds
 from sinkbench.metrics.taken import quotable
 from sinkbench.results import CellSummary, Interval, TrialRecord
@@ -275,7 +275,8 @@ def _verdict(pair: _Pair, alone: float, corrected: float, cells: int, level: flo
         return replace(bare, verdict=TOO_FEW, why=f"{trials} to test {cells} cells at once")
     why = ""
     if apart or corrected <= ALPHA:
-        why = f"interval and test of {cells} cells at once do not agree (p {alone:.2g}, corrected {corrected:.2g})"
+        values = f"p {significant(alone, 2)}, corrected {significant(corrected, 2)}"
+        why = f"interval and test of {cells} cells at once do not agree ({values})"
     why = "; ".join(
         filter(None, [why, *(f"{words}, which may hide a difference" for words in pair.disturbed.values())])
     )

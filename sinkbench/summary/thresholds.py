@@ -2,53 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sinkbench.analysis.rates import usable_rate
+from sinkbench.analysis.rates import usable_median
+from sinkbench.analysis.words import significant
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_INCONCLUSIVE
+from sinkbench.metrics.metric import find
 from sinkbench.plan.sections import Bound
-from sinkbench.results import CellSummary, RunSummary, Spread
+from sinkbench.results import CellSummary, RunSummary
 
 _SIGNS = {True: "✓", False: "✗", None: "?"}
 
 
-def _latency(name: str) -> Callable[[CellSummary], float | None]:
-    return lambda cell: None if cell.latency_ms is None else float(getattr(cell.latency_ms, name))
-
-
-def _median(spread: Spread | None, unit: float = 1.0) -> float | None:
-    return None if spread is None else spread.median / unit
-
-
-def _rate(cell: CellSummary) -> float | None:
-    rate = usable_rate(cell)
-    return None if rate is None else rate.median
-
-
-def _connections(cell: CellSummary) -> float | None:
-    seen = cell.connections
-    return seen.server_peak if seen.server_peak is not None else seen.clients_peak
-
-
-_COUNTS: dict[str, Callable[[CellSummary], float | None]] = {
-    "lost": lambda cell: None if cell.audit is None else cell.audit.lost,
-    "duplicates": lambda cell: None if cell.audit is None else cell.audit.duplicates,
+# Figures over all trials, which final or not only grow.
+_COUNTS = ("lost", "duplicates")
+_PATHS = {
+    "efficiency": "efficiency",
+    **{f"{name}_ms": f"latency_ms.{name}" for name in ("p50", "p95", "p99")},
+    "cpu_seconds_per_million": "total_cpu_seconds_per_million.median",
+    "memory_mb": "total_peak_memory_bytes.median",
+    "disk_bytes_per_record": "disk_bytes_per_record.median",
+    "cost_per_million": "cost.per_million",
+    **{name: f"audit.{name}" for name in _COUNTS},
 }
-"""Figures over all trials, which final or not only grow."""
-VALUES: dict[str, Callable[[CellSummary], float | None]] = {
-    "records_per_second": _rate,
-    "efficiency": lambda cell: cell.efficiency,
-    "p50_ms": _latency("p50"),
-    "p95_ms": _latency("p95"),
-    "p99_ms": _latency("p99"),
-    "connections": _connections,
-    "cpu_seconds_per_million": lambda cell: _median(cell.total_cpu_seconds_per_million),
-    "memory_mb": lambda cell: _median(cell.total_peak_memory_bytes, 1e6),
-    "disk_bytes_per_record": lambda cell: _median(cell.disk_bytes_per_record),
-    "cost_per_million": lambda cell: None if cell.cost is None else cell.cost.per_million,
-    **_COUNTS,
-}
+
+
+def value_of(cell: CellSummary, figure: str) -> float | None:
+    if figure == "records_per_second":
+        return usable_median(cell)
+    if figure == "connections":
+        seen = cell.connections
+        return seen.server_peak if seen.server_peak is not None else seen.clients_peak
+    found: float | None = find(cell, _PATHS[figure])
+    return found / 1e6 if found is not None and figure == "memory_mb" else found
 
 
 @dataclass(frozen=True)
@@ -95,14 +83,14 @@ def exit_code(found: Sequence[Outcome]) -> int:
 def threshold_lines(summary: RunSummary) -> list[str]:
     """A line for each threshold below their count; empty without any."""
     found = outcomes(summary)
-    verdicts = [outcome.passed for outcome in found]
-    counts = {"passed": verdicts.count(True), "failed": verdicts.count(False), "inconclusive": verdicts.count(None)}
-    heading = f"Thresholds: {', '.join(f'{number} {word}' for word, number in counts.items() if number)}"
+    counts = Counter(outcome.passed for outcome in found)
+    words = {True: "passed", False: "failed", None: "inconclusive"}
+    heading = f"Thresholds: {', '.join(f'{counts[each]} {word}' for each, word in words.items() if counts[each])}"
     return [heading, *(outcome.line for outcome in found)] if found else []
 
 
 def _outcome(summary: RunSummary, cell: CellSummary, figure: str, bound: str) -> Outcome:
-    value, asked = VALUES[figure](cell), Bound.of(bound)
+    value, asked = value_of(cell, figure), Bound.of(bound)
     why = _missing(summary, cell, figure, value)
     passed = None if value is None else asked.holds(value)
     grows_away = figure in _COUNTS and asked.operator[0] != ">"
@@ -126,4 +114,4 @@ def _missing(summary: RunSummary, cell: CellSummary, figure: str, value: float |
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) or abs(value) >= 1_000 else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1_000 else significant(value)

@@ -14,7 +14,7 @@ from sinkbench.analysis.words import percent, whole
 from sinkbench.bottleneck.rules import NOT_IDENTIFIED, causes_of
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics import WHERE
-from sinkbench.metrics.changes import CHANGES
+from sinkbench.metrics.audit import CHANGES
 from sinkbench.metrics.connections import POOLS
 from sinkbench.metrics.cost import COSTS
 from sinkbench.metrics.cpu import much_foreign
@@ -24,8 +24,7 @@ from sinkbench.metrics.metric import ROOMY
 from sinkbench.metrics.names import cell_name
 from sinkbench.metrics.queries import READS
 from sinkbench.metrics.rate import CELLS, at_least_in_words
-from sinkbench.metrics.recovery import RECOVERIES, STATUS
-from sinkbench.metrics.rescale import RESCALES
+from sinkbench.metrics.recovery import RECOVERIES, RESCALES, STATUS
 from sinkbench.results import Bottleneck, CellSummary, RunSummary, TrialRecord
 from sinkbench.summary.thresholds import threshold_lines
 from sinkbench.tables.answers import answer_lines

@@ -13,7 +13,7 @@ from rich.text import Text
 from sinkbench.analysis.rates import usable_rate
 from sinkbench.analysis.words import NOT_MEASURED, seconds_each, tenths, whole
 from sinkbench.metrics import METRICS
-from sinkbench.metrics.changes import CHANGES, changes_keys
+from sinkbench.metrics.audit import CHANGES, changes_keys
 from sinkbench.metrics.connections import LOADS, POOLS
 from sinkbench.metrics.cost import COSTS
 from sinkbench.metrics.durability import DURABILITY
@@ -22,8 +22,7 @@ from sinkbench.metrics.metric import WIDE, Column, View, find
 from sinkbench.metrics.names import folded, marked_name
 from sinkbench.metrics.queries import READS
 from sinkbench.metrics.rate import CELLS, name_in_cells
-from sinkbench.metrics.recovery import RECOVERIES, STATUS
-from sinkbench.metrics.rescale import RESCALES
+from sinkbench.metrics.recovery import RECOVERIES, RESCALES, STATUS
 from sinkbench.results import CellSummary, RunSummary
 from sinkbench.tables.text import new_table, words
 

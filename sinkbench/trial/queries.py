@@ -10,8 +10,7 @@ from typing import Any
 import duckdb
 
 from loadgen.records import columns_of
-from sinkbench.analysis.query import Answer, Query, members, same_answer
-from sinkbench.analysis.sql import answer_of, select
+from sinkbench.analysis.query import Answer, Query, answer_of, members, same_answer, select
 from sinkbench.errors import ServiceError
 from sinkbench.results import Asked
 from sinkbench.services.failures import in_one_line

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 
+from sinkbench.analysis.audit import reconcile
 from sinkbench.analysis.deadletters import causes
-from sinkbench.analysis.reconcile import reconcile
 from sinkbench.analysis.replication import Broken
 from sinkbench.analysis.samples import rejected_writes, used_up
 from sinkbench.analysis.stalls import Stall, idle_tasks, silences
@@ -66,7 +66,7 @@ def check_loaded(loaded: Loaded) -> Loaded:
     """Returns `loaded` if the topic contains what was sent and acknowledged. Raises TrialFailed if not."""
     counts = Reconciliation(sent=loaded.sent, acknowledged=loaded.acknowledged, in_topic=loaded.in_topic)
     if wrong := reconcile(counts):
-        raise TrialFailed("; ".join(each.text for each in wrong), ReasonCode.COUNTS_DISAGREE)
+        raise TrialFailed("; ".join(wrong), ReasonCode.COUNTS_DISAGREE)
     return loaded
 
 
@@ -112,7 +112,7 @@ def check_audit(found: Measured, notes: Notes) -> None:
         notes.add(ReasonCode.DEAD_LETTERS, text, records=count)
     for what, keys in audited.wrong_keys.items():
         count = getattr(audited.audit, what)
-        text = f"{count:,} {'key is' if count == 1 else 'keys are'} {what}: {few_of(keys, count)}"
+        text = f"{count:,} {'key is' if count == 1 else 'keys are'} {what}: {few_of(keys, len(keys), count)}"
         notes.add(ReasonCode(what), text, keys=count)
     if not policy.judges_pipeline:
         return
@@ -127,10 +127,10 @@ def check_audit(found: Measured, notes: Notes) -> None:
         notes.first(Reason(code=ReasonCode.WRITES_REJECTED, text=text))
     # An earlier reason explains why counts differ.
     if not notes.reasons:
-        for each in reconcile(counts_of(found)):
-            if each.invalid:
+        for text, invalid in reconcile(counts_of(found)).items():
+            if invalid:
                 # Restarted tasks lose their counts.
-                notes.add(ReasonCode.COUNTS_DISAGREE, "; ".join([each.text, *interruptions(found)]))
+                notes.add(ReasonCode.COUNTS_DISAGREE, "; ".join([text, *interruptions(found)]))
 
 
 def counts_of(found: Measured) -> Reconciliation:
@@ -151,7 +151,7 @@ def interruptions(found: Measured) -> list[str]:
     """When not all tasks ran, in words; empty if the trial changes tasks on purpose."""
     if found.cell.before is not None or not found.policy.judges_pipeline:
         return []
-    return [each.in_words for each in idle_tasks(found.samples, found.records, found.cell.tasks)]
+    return idle_tasks(found.samples, found.records, found.cell.tasks)
 
 
 def failure_of(found: Measured) -> str | None:
@@ -263,6 +263,6 @@ def bottleneck(found: Measured) -> Bottleneck | None:
 
 def noted(found: Measured, stalled: Sequence[Stall]) -> list[str]:
     """Notes in words: counts that disagree, stalls, services that did not answer, and tasks that did not run."""
-    disagreements = [] if found.audited.audit is None else [each.text for each in reconcile(counts_of(found))]
+    disagreements = [] if found.audited.audit is None else reconcile(counts_of(found))
     silent = [each.in_words for each in silences(found.samples)]
     return [*disagreements, *(each.in_words for each in stalled), *silent, *interruptions(found)]

@@ -10,8 +10,7 @@ from enum import StrEnum
 import numpy as np
 
 from sinkbench.analysis.rates import progress
-from sinkbench.analysis.samples import Sample, stored_counts
-from sinkbench.analysis.warm import compiling_share
+from sinkbench.analysis.samples import Sample, compiling_share, stored_counts
 from sinkbench.errors import ReasonCode
 from sinkbench.results import Reason
 from sinkbench.stack import ServiceState

@@ -24,6 +24,7 @@ from ruamel.yaml import YAML
 from sinkbench.cli.schema import format_schema
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
+from sinkbench.plan.sections import FIGURES
 from sinkbench.race.resume import load_unfinished
 from sinkbench.report.opening import about, opening
 from sinkbench.report.page import sections_of
@@ -38,7 +39,7 @@ from sinkbench.runs.store import RunFolder
 from sinkbench.settings import CHECKOUT
 from sinkbench.summary.cells import cpu_by_block, summary_of, valid_by_block
 from sinkbench.summary.selftest import LABELS, is_selftest, noise_lines, noise_of, overhead_lines, overhead_of
-from sinkbench.summary.thresholds import VALUES, threshold_lines
+from sinkbench.summary.thresholds import threshold_lines
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import render
 from sinkbench.tables.comparison import as_markdown, as_text, compared, runs_table
@@ -239,8 +240,9 @@ def _said(section: PageSection) -> Iterator[str]:
 def _asked(summary: RunSummary) -> dict[str, dict[str, str]]:
     """All that can be asked of each cell: a bound that no figure fails, or one that none holds but 0, in turn."""
     labels, bounds = dict.fromkeys(cell.label for cell in summary.cells), (">= 0", "<= 0")
+    asked = sorted(FIGURES, key=lambda figure: figure in ("lost", "duplicates"))
     return {
-        label: {figure: bounds[(number + place) % 2] for place, figure in enumerate(VALUES)}
+        label: {figure: bounds[(number + place) % 2] for place, figure in enumerate(asked)}
         for number, label in enumerate(labels)
     }
 

@@ -11,8 +11,7 @@ from psycopg import sql
 
 from loadgen.reading import read_text
 from sinkbench.analysis.fields import Field, Kind, Survey
-from sinkbench.analysis.query import Answer, Query
-from sinkbench.analysis.sql import Dialect, answer_of, select
+from sinkbench.analysis.query import Answer, Dialect, Query, answer_of, select
 from sinkbench.errors import TargetError
 from sinkbench.sinks.kind import ASK_SECONDS
 from sinkbench.sinks.postgres.session import SCHEMA_TABLE

@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sinkbench.analysis.rates import FEWEST_SAMPLES, LOW_SHARE, drain_rate, progress, rate_from_pilot
-from sinkbench.analysis.samples import Sample, middle, read_ahead, stored_counts, window_seconds
+from sinkbench.analysis.rates import FEWEST_SAMPLES, LOW_SHARE, drain_rate, progress, rate_from_pilot, steadiness
+from sinkbench.analysis.samples import Sample, compiling_share, middle, read_ahead, stored_counts, window_seconds
 from sinkbench.analysis.stalls import NAMES, Stall, much_stalled, stalls
-from sinkbench.analysis.steady import steadiness
-from sinkbench.analysis.warm import compiling_share
 from sinkbench.analysis.words import percent
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.metric import rounded
@@ -139,8 +137,7 @@ def take_pilot(own: Resources, seconds_left: float = math.inf) -> Pilot:
 
 def rate_after(samples: Sequence[Sample], records: int, seconds: float | None) -> float | None:
     """Records per second from `seconds` (or 10 % stored) to 90 % stored; None if too few samples show progress."""
-    found = drain_rate(*stored_counts(samples), records, from_seconds=seconds)
-    return None if found is None else found.records_per_second
+    return drain_rate(*stored_counts(samples), records, from_seconds=seconds)
 
 
 ASK_SHARE = 0.4

@@ -52,17 +52,6 @@ def test_a_few_ranges_are_shown_and_the_rest_is_counted(kept: str, shown: str) -
     assert few_ranges(kept, 3) == shown
 
 
-@pytest.mark.parametrize("chunk", [[1.5], [[1, 2]], ["1"]])
-def test_what_is_not_a_list_of_whole_numbers_is_refused(chunk: list[object]) -> None:
-    with pytest.raises(ValueError, match="one list of whole numbers"):
-        SeqAudit(3).add(np.array(chunk))
-
-
-def test_a_load_cannot_be_of_fewer_than_no_records() -> None:
-    with pytest.raises(ValueError, match="must not be negative"):
-        SeqAudit(-1)
-
-
 @given(expected_count=st.integers(0, 30), chunks=st.lists(st.lists(st.integers(-5, 40), max_size=30), max_size=5))
 def test_it_agrees_with_counting_one_by_one(expected_count: int, chunks: list[list[int]]) -> None:
     counted = Counter(seq for chunk in chunks for seq in chunk)

@@ -102,14 +102,14 @@ def drained_by(*running: int | None, failed: int = 0) -> list[Sample]:
 
 def test_tasks_that_did_not_run_are_named_with_their_time() -> None:
     (idle,) = idle_tasks(drained_by(None, 0, 3, 3, 0, 1, 3, 3), 10_000, 3)
-    assert idle.in_words == (
+    assert idle == (
         "only 0 of 3 tasks ran for about 2 s, from second 4.0 on: was the connector paused, restarted or changed?"
     )
 
 
 def test_tasks_that_stay_fewer_are_counted_to_the_end() -> None:
     (idle,) = idle_tasks(drained_by(3, 3, 1, 1, None, 1), 10_000, 3)
-    assert (idle.began_seconds, idle.seconds, idle.running) == (2.0, 3.0, 1)
+    assert idle.startswith("only 1 of 3 tasks ran for about 3 s, from second 2.0 on")
 
 
 @pytest.mark.parametrize(

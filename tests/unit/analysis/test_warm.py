@@ -2,8 +2,7 @@
 
 import pytest
 
-from sinkbench.analysis.samples import Sample
-from sinkbench.analysis.warm import COMPILER, compiling_share, jvm_cpu_per_million, jvm_cpu_seconds
+from sinkbench.analysis.samples import COMPILER, Sample, compiling_share, jvm_cpu_per_million, jvm_cpu_seconds
 from sinkbench.results import JvmCpu
 from tests.support.trials import sample
 
