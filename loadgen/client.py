@@ -15,7 +15,7 @@ from typing import Any
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from loadgen.errors import BrokerError, OptionsError, TopicError
+from loadgen.errors import BrokerError, OptionsError
 from loadgen.options import Load
 from loadgen.reading import read_option
 
@@ -62,8 +62,8 @@ def topic_config(largest_bytes: int) -> dict[str, str]:
 def prepare_topic(load: Load, client_settings: Mapping[str, str], largest_bytes: int = 0) -> None:
     """Creates the topic unless it exists, and waits for its leaders; other processes may do so at the same time.
 
-    Raises BrokerError if no broker answers within 8 s or it refuses, OptionsError for refused client settings, and
-    TopicError if the topic has other partitions or replicas than asked.
+    Raises BrokerError if no broker answers within 8 s, it refuses, or the topic has other partitions or replicas than
+    asked, and OptionsError for refused client settings.
     """
     seen: list[Any] = []
     config = {
@@ -111,7 +111,7 @@ def prepare_topic(load: Load, client_settings: Mapping[str, str], largest_bytes:
         ("replication", load.replication, replicas, "replicas of each partition"),
     ):
         if asked is not None and asked != number:
-            raise TopicError(
+            raise BrokerError(
                 f"topic {load.topic}: has {number} {what}, {asked} are asked for; give --{option} {number}, or another"
                 " topic"
             )

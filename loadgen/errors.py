@@ -4,7 +4,6 @@
     └── UnusableError             the user can correct it; exit code 2
         ├── OptionsError
         ├── BrokerError
-        ├── TopicError
         └── DatasetError
 
 Every message is one line: the subject, what was found, and what to do. A record without acknowledgement raises
@@ -35,11 +34,7 @@ class OptionsError(UnusableError):
 
 
 class BrokerError(UnusableError):
-    """No broker answers, or it refuses a request."""
-
-
-class TopicError(UnusableError):
-    """The topic does not match the options."""
+    """No broker answers, it refuses a request, or the topic does not match the options."""
 
 
 class DatasetError(UnusableError):

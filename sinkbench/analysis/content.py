@@ -53,46 +53,33 @@ def documents_of(values: Iterable[bytes | None], run: str, form: Form = DOCUMENT
 def compare_content(sent: Mapping[int, Any], stored: Mapping[int, Any]) -> Content:
     """Compares the documents of records that both have, by `seq`. A member added by the sink or connector is no
     alteration. Members have no order, lists have one."""
-    gone: Counter[str] = Counter()
-    changed: Counter[str] = Counter()
-    added: set[Path] = set()
+    found: dict[str, Counter[Path]] = {"gone": Counter(), "changed": Counter(), "added": Counter()}
     both = [seq for seq in sent if seq in stored]
     altered = []
     for seq in both:
-        found = dict(_differences(sent[seq], stored[seq]))
-        gone.update(path for path, is_gone in found.items() if is_gone)
-        changed.update(path for path, is_gone in found.items() if not is_gone)
-        if found:
+        differences = list(_differences(sent[seq], stored[seq]))
+        for path, what in differences:
+            found[what][path] += 1
+        if any(what != "added" for _, what in differences):
             altered.append(seq)
-        added.update(_additions(sent[seq], stored[seq]))
-    kinds = {"gone": gone, "changed": changed}
-    how = ", ".join(f"{few_of([path for path, _ in of.most_common()])} {what}" for what, of in kinds.items() if of)
-    return Content(
-        len(both), len(altered), how, compared_seqs=tuple(both), altered_seqs=tuple(altered), added=frozenset(added)
-    )
+    added = frozenset(found.pop("added"))
+    names = {what: [".".join(path) for path, _ in of.most_common()] for what, of in found.items() if of}
+    how = ", ".join(f"{few_of(of) or 'the whole document'} {what}" for what, of in names.items())
+    return Content(len(both), len(altered), how, compared_seqs=tuple(both), altered_seqs=tuple(altered), added=added)
 
 
-def _differences(sent: Any, stored: Any, path: str = "") -> Iterator[tuple[str, bool]]:
-    """The path of each member that differs, and whether it is missing."""
+def _differences(sent: Any, stored: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """The path of each member that is gone, changed or added."""
     if not (isinstance(sent, dict) and isinstance(stored, dict)):
         if sent != stored:
-            yield path or "the whole document", False
+            yield path, "changed"
         return
-    for name, value in sent.items():
-        below = f"{path}.{name}" if path else str(name)
-        if name in stored:
-            yield from _differences(value, stored[name], below)
+    for name in dict.fromkeys([*sent, *stored]):
+        below = (*path, str(name))
+        if name in sent and name in stored:
+            yield from _differences(sent[name], stored[name], below)
         else:
-            yield below, True
-
-
-def _additions(sent: Any, stored: Any, path: Path = ()) -> Iterator[Path]:
-    if isinstance(sent, dict) and isinstance(stored, dict):
-        for name, value in stored.items():
-            if name in sent:
-                yield from _additions(sent[name], value, (*path, name))
-            else:
-                yield (*path, name)
+            yield below, "gone" if name in sent else "added"
 
 
 # Checking this many takes one or two seconds per trial.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -147,23 +148,23 @@ def _see(seen: _Seen, record: int, value: Any, in_list: bool) -> None:
     if isinstance(value, str):
         seen.longest = max(seen.longest, len(value))
         seen.words += len(value.split())
-    number = float(value) if kind in ("whole", "decimal", "decimal text") else 1_000.0
+    number = float(value) if kind in (Kind.WHOLE, Kind.DECIMAL, "decimal text") else 1_000.0
     seen.latitude &= -90 <= number <= 90
     seen.longitude &= -180 <= number <= 180
 
 
 def _kind(value: Any) -> str:
     if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int):
-        return "whole" if abs(value) <= _LARGEST_LONG else "decimal"
-    if isinstance(value, float):
-        return "decimal"
+        return Kind.BOOLEAN
+    if isinstance(value, int | float):
+        return Kind.WHOLE if isinstance(value, int) and abs(value) <= _LARGEST_LONG else Kind.DECIMAL
     if isinstance(value, dict):
         return str(_geometry(value))
     for name, pattern in DATE_FORMATS.items():
-        if pattern.fullmatch(value) and _is_date(value):
-            return name
+        # A day that no month has is a text.
+        with suppress(ValueError):
+            if pattern.fullmatch(value) and datetime.fromisoformat(value):
+                return name
     if _DECIMAL_TEXT.fullmatch(value):
         return "decimal text"
     if (point := _POINT_TEXT.fullmatch(value)) and _on_earth(float(point[1]), float(point[2])):
@@ -171,33 +172,22 @@ def _kind(value: Any) -> str:
     return "text"
 
 
-def _is_date(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _field(path: Path, seen: _Seen, *, unlike: bool) -> Field:
     kinds = set(seen.kinds)
-    geometries = kinds & {str(Kind.POINT), str(Kind.SHAPE)}
-    date_format = next(iter(kinds)) if len(kinds) == 1 and kinds <= set(DATE_FORMATS) else None
-    as_text = kinds == {"decimal text"}
+    only = next(iter(kinds)) if len(kinds) == 1 else ""
+    geometries = kinds & {Kind.POINT, Kind.SHAPE}
+    date_format = only if only in DATE_FORMATS else None
+    as_text = only == "decimal text"
     if unlike or (geometries and geometries != kinds):
         kind = Kind.UNLIKE
     elif geometries:
-        kind = Kind.POINT if kinds == {str(Kind.POINT)} else Kind.SHAPE
+        kind = Kind.POINT if only == Kind.POINT else Kind.SHAPE
+    elif only in (Kind.WHOLE, Kind.BOOLEAN, Kind.POINT_TEXT):
+        kind = Kind(only)
+    elif kinds <= {Kind.WHOLE, Kind.DECIMAL} or as_text:
+        kind = Kind.DECIMAL
     elif date_format is not None:
         kind = Kind.DATE
-    elif kinds == {"whole"}:
-        kind = Kind.WHOLE
-    elif kinds <= {"whole", "decimal"} or as_text:
-        kind = Kind.DECIMAL
-    elif kinds == {"boolean"}:
-        kind = Kind.BOOLEAN
-    elif kinds == {str(Kind.POINT_TEXT)}:
-        kind = Kind.POINT_TEXT
     else:
         wordy = seen.words > _MOST_WORDS * sum(seen.kinds.values()) or seen.longest > _LONGEST_WORD
         kind = Kind.TEXT if wordy else Kind.WORD
@@ -210,10 +200,7 @@ def _places(paths: Sequence[Path], seen: Mapping[Path, _Seen]) -> list[Place]:
     for path in paths:
         if path[-1].lower() not in _LATITUDES or not seen[path].latitude or seen[path].in_list:
             continue
-        nearby = [
-            each
-            for each in paths
-            if each[:-1] == path[:-1] and each[-1].lower() in _LONGITUDES and seen[each].longitude
-        ]
-        found += [Place(path, each) for each in nearby[:1]]
+        nearby = (each for each in paths if each[:-1] == path[:-1] and each[-1].lower() in _LONGITUDES)
+        if longitude := next((each for each in nearby if seen[each].longitude), None):
+            found.append(Place(path, longitude))
     return found

@@ -88,10 +88,8 @@ def widened_level(count: int, confidence: float = CONFIDENCE) -> float:
 
     A bootstrap of few values is too narrow: it divides by n instead of n - 1 and uses a normal quantile instead of t.
     The tail is Phi(-sqrt(n / (n - 1)) t(n - 1; 1 - alpha / 2)) (T. Hesterberg, "What Teachers Should Know About the
-    Bootstrap", The American Statistician 69, 2015, section 4.4). ValueError for fewer than 2 values.
+    Bootstrap", The American Statistician 69, 2015, section 4.4).
     """
-    if count < 2:
-        raise ValueError(f"a spread needs at least 2 values, found {count}")
     # Imported here: it takes a second, and most commands do not need it.
     from scipy import special
 

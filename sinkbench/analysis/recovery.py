@@ -40,7 +40,7 @@ def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, ta
     fault without an end lasted until all was stored."""
     times, counts = progress(*stored_counts(samples))
     rises = times[1:][np.diff(counts) > 0]
-    since = _warm_since(samples, rises)
+    since = float(rises[0]) if rises.size else (samples[0].seconds if samples else 0.0)
     before = _rate(times, counts, since, began)
     gaps = _standstills(rises, since, began, _due_until(samples, rises, began))
     rate_seconds = None if before is None else _until_rate(times, counts, began, before)
@@ -51,7 +51,8 @@ def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, ta
     ended = max(began, end) if ended is None else ended
     settled = max(ended, began + (rate_seconds or 0.0))
     failed = [(each.seconds, each.tasks_failed) for each in _from(samples, began) if each.tasks_failed]
-    answered = any(each.tasks_running is not None for each in _from(samples, began))
+    running = [(each.seconds, each.tasks_running) for each in _from(samples, began) if each.tasks_running is not None]
+    fewer = [at for at, count in running if count < tasks]
     stuck = round(max((_stuck(samples, at, to, tasks) for at, to in gaps), default=0.0), 3)
     return Recovery(
         target=target,
@@ -64,10 +65,10 @@ def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, ta
         before_records_per_second=before,
         during_records_per_second=_rate(times, counts, began, min(settled, max(end, ended))),
         after_records_per_second=_rate(times, counts, settled, end),
-        failed_tasks=max((count for _, count in failed), default=0) if answered else None,
+        failed_tasks=max((count for _, count in failed), default=0) if running else None,
         failed_seconds=round(failed[0][0] - began, 3) if failed else None,
-        told_seconds=_told(samples, began, tasks),
-        stuck_seconds=stuck if answered else None,
+        told_seconds=round(fewer[0] - began, 3) if fewer else None,
+        stuck_seconds=stuck if running else None,
         connections_before=_connections([each for each in samples if since <= each.seconds < began]),
         connections_after=_connections(_from(samples, samples[-1].seconds - _LAST_SECONDS) if samples else []),
     )
@@ -87,10 +88,6 @@ def without_rates(found: Recovery) -> Recovery:
     unknown = ("rate_seconds", "lag_seconds", "late_records", "latest_seconds")
     rates = ("before_records_per_second", "during_records_per_second", "after_records_per_second")
     return found.model_copy(update=dict.fromkeys((*unknown, *rates)))
-
-
-def _warm_since(samples: Sequence[Sample], rises: Numbers) -> float:
-    return float(rises[0]) if rises.size else (samples[0].seconds if samples else 0.0)
 
 
 def _from(samples: Sequence[Sample], seconds: float) -> list[Sample]:
@@ -179,13 +176,6 @@ def _until_lag(samples: Sequence[Sample], since: float, began: float, before: fl
         return 0.0
     later = [at for at, _ in late if at > above[-1]]
     return round(later[0] - began, 3) if later else None
-
-
-def _told(samples: Sequence[Sample], began: float, tasks: int) -> float | None:
-    for each in _from(samples, began):
-        if each.tasks_running is not None and each.tasks_running < tasks:
-            return round(each.seconds - began, 3)
-    return None
 
 
 def _stuck(samples: Sequence[Sample], start: float, end: float, tasks: int) -> float:

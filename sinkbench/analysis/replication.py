@@ -116,16 +116,11 @@ def database_replication(follows: bool, names: str, standbys: Sequence[Standby])
     )
 
 
-def most_copies(copies: Sequence[ShardCopy]) -> int:
-    """How many copies each shard should have, including the primary; 0 without shards."""
-    return max(Counter(each.shard for each in copies).values(), default=0)
-
-
 def index_replication(copies: Sequence[ShardCopy], nodes: Collection[str] | None) -> ReplicationState:
     """Whether all copies of an index's shards, including unassigned ones, are assigned and not moving, and spread
     evenly over the data nodes allowed for them; if `nodes` is None, `unchecked` says so."""
     broken = []
-    asked = most_copies(copies)
+    asked = max(Counter(each.shard for each in copies).values(), default=0)
     there = [each for each in copies if each.state in (STARTED, RELOCATING)]
     missing = [each for each in copies if each.state == UNASSIGNED]
     if missing:

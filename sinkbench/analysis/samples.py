@@ -204,7 +204,8 @@ def memory_peaks(samples: Sequence[Sample], path: Collection[str]) -> dict[str, 
     seen = {name for sample in samples for name in sample.signs}
     return {
         service: Memory(
-            resident_bytes=_highest(samples, service + RESIDENT), heap_bytes=_highest(samples, service + HEAP)
+            resident_bytes=most(each.signs.get(service + RESIDENT) for each in samples),
+            heap_bytes=most(each.signs.get(service + HEAP) for each in samples),
         )
         for service in sorted(path)
         if not seen.isdisjoint((service + RESIDENT, service + HEAP))
@@ -219,10 +220,6 @@ def total_memory_peak(samples: Sequence[Sample], path: Collection[str]) -> float
         sum(sample.signs[name] for name in wanted) for sample in samples if all(name in sample.signs for name in wanted)
     ]
     return max(sums, default=None) if wanted else None
-
-
-def _highest(samples: Sequence[Sample], sign: str) -> float | None:
-    return max((each.signs[sign] for each in samples if sign in each.signs), default=None)
 
 
 READ = "tasks_read_total"
@@ -246,7 +243,7 @@ def is_far_ahead(ahead: int | None, records: int) -> bool:
 
 COMPILER, GC = "_compiler_cpu_seconds_total", "_gc_cpu_seconds_total"
 """Suffixes of signs after the service's name."""
-# From JMX, for all workers together.
+# From JMX, for all workers together: elapsed time, which includes the CPU time. What is warm by that is warm.
 _ELAPSED, _CPU = "connect_compilation_seconds_total", "connect_cpu_seconds_total"
 
 

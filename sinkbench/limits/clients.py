@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -33,27 +33,6 @@ REPORT_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class MakeRecords:
-    """Order to make `count` records from `first_seq` on, to write again and again. The fields are loadgen's options;
-    `dataset` is the file of the data set, None for NOAA's records."""
-
-    run: str
-    first_seq: int
-    count: int
-    keys: int
-    record_bytes: int
-    dataset: Path | None = None
-
-
-@dataclass(frozen=True)
-class Write:
-    """Order to write for `seconds` from the monotonic time `start`, then to close."""
-
-    start: float
-    seconds: float
-
-
-@dataclass(frozen=True)
 class Written:
     """Records acknowledged, and why the writing ended early, if it did. `in_time` counts records within the time; a
     batch at its end counts by the share of its duration within."""
@@ -73,33 +52,31 @@ class Consume:
     settings: Mapping[str, str] = field(repr=False)
 
 
-def make_records(wanted: MakeRecords) -> list[bytes]:
-    """The records as loadgen makes them, in order of seq."""
-    if wanted.dataset is not None:
-        return made_by(DatasetMaker(Dataset.read(wanted.dataset), wanted.run), wanted.first_seq, wanted.count)
-    options = {key: value for key, value in asdict(wanted).items() if key != "dataset"}
-    return made_by(RecordMaker(Load(bootstrap="-", topic="-", **options)), wanted.first_seq, wanted.count)
+def make_records(wanted: Load, dataset: Path | None = None) -> list[bytes]:
+    """The records as loadgen makes them, of NOAA or of a data set's file, in order of seq."""
+    maker = RecordMaker(wanted) if dataset is None else DatasetMaker(Dataset.read(dataset), wanted.run)
+    return made_by(maker, wanted.first_seq, wanted.count or 0)
 
 
 def write(connection: Connection) -> None:
-    """Worker that obeys MakeRecords, then in turn a destination with a batch size, and Write; answers None when ready,
-    and Write with Written."""
-    records = make_records(connection.recv())
+    """Worker that gets the arguments of `make_records`, then in turn a destination with a batch size, and when to start
+    (monotonic) and for how many seconds to write; answers None when ready, and the latter with Written."""
+    records = make_records(*connection.recv())
     connection.send(None)
     while True:
         to, size = connection.recv()
         with closing(open_writer(to)) as writer:
             batches = [writer.batch(records[at : at + size]) for at in range(0, len(records) - size + 1, size)]
             connection.send(None)
-            written = write_for(writer, batches, size, connection.recv())
+            written = write_for(writer, batches, size, *connection.recv())
         connection.send(written)
 
 
-def write_for(writer: Writer, batches: list[Any], batch: int, what: Write) -> Written:
+def write_for(writer: Writer, batches: list[Any], batch: int, start: float, seconds: float) -> Written:
     """Writes the batches of `batch` records repeatedly until the time is over."""
-    deadline = what.start + what.seconds
+    deadline = start + seconds
     stored, in_time, problem = 0, 0.0, None
-    time.sleep(max(0.0, what.start - time.monotonic()))
+    time.sleep(max(0.0, start - time.monotonic()))
     used = time.process_time()
     try:
         while (began := time.monotonic()) < deadline:
@@ -115,9 +92,9 @@ def write_for(writer: Writer, batches: list[Any], batch: int, what: Write) -> Wr
 class Writers:
     """Clients that write. Each starts when it is first needed, and ends with this object at the latest."""
 
-    def __init__(self, records: MakeRecords) -> None:
-        """`records` are the first client's; each further one gets the same number of the records that follow."""
-        self._records = records
+    def __init__(self, load: Load, dataset: Path | None = None) -> None:
+        """The records are the first client's; each further one gets the same number of those that follow."""
+        self._load, self._dataset = load, dataset
         self._workers = Workers()
         self._ends: list[Connection] = []
 
@@ -125,15 +102,15 @@ class Writers:
         """Connects `connections` clients, which make batches of `batch` records. Raises WorkerFailed if one fails."""
         before = len(self._ends)
         self._ends += [self._workers.start(write) for _ in range(before, connections)]
-        count = self._records.count
-        wanted = [replace(self._records, first_seq=at * count) for at in range(before, len(self._ends))]
+        firsts = [at * (self._load.count or 0) for at in range(before, len(self._ends))]
+        wanted = [(self._load.model_copy(update={"first_seq": first}), self._dataset) for first in firsts]
         _ask(self._ends[before:], wanted, START_SECONDS)
         _ask(self._ends[:connections], [(to, batch)] * connections, START_SECONDS)
 
     def write(self, connections: int, seconds: float) -> list[Written]:
         """Writes over the opened connections for `seconds`, closes them, and returns one result for each. Raises
         WorkerFailed if a client dies."""
-        what = Write(time.monotonic() + HEAD_START_SECONDS, seconds)
+        what = (time.monotonic() + HEAD_START_SECONDS, seconds)
         return _ask(self._ends[:connections], [what] * connections, seconds + GRACE_SECONDS)
 
     def close(self) -> None:

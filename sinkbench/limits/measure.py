@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from loadgen.forms import Form
 from sinkbench.analysis.limits import CONNECT, KAFKA
 from sinkbench.analysis.rates import drain_rate
+from sinkbench.analysis.words import percent
 from sinkbench.errors import ServiceError, TrialFailed
 from sinkbench.limits.clients import Consume, consume_as_group
 from sinkbench.limits.sinklimit import sink_limit, sink_limit_again
-from sinkbench.limits.tune import Measured, Point, Tuned, disturbance, step_up
+from sinkbench.limits.tune import Measured, Point, Tuned, step_up
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.sizing import least_records
-from sinkbench.results import Limit, LimitInBlock, LimitStep
+from sinkbench.results import Limit, LimitInBlock
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import group_of
 from sinkbench.services.worker import WorkerFailed
@@ -24,7 +25,6 @@ from sinkbench.sinks import Destination, sink_kind
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.resources import Observer
-from sinkbench.trial.values import TopicLoad
 
 DROP = "sinkbench_drop"
 POLL_SECONDS = 0.1
@@ -146,21 +146,11 @@ class LimitJob:
             found = self.search(observer)
         except (TrialFailed, ServiceError) as error:
             return Limit(sink=self.sink, way=self.way, note=in_one_line(error))
-        path = [
-            LimitStep(
-                batch=attempt.point.batch or None,
-                connections=attempt.point.connections,
-                records_per_second=attempt.measured.records_per_second,
-                problem=attempt.measured.problem,
-                confirms=attempt.confirms,
-            )
-            for attempt in found.path
-        ]
         if found.best is None:
-            problem = next((step.problem for step in path if step.problem is not None), None)
-            return Limit(sink=self.sink, way=self.way, path=path, note=problem or "nothing was stored")
-        best = path[found.path.index(found.best)].model_dump(include={"records_per_second", "connections", "batch"})
-        return Limit(sink=self.sink, way=self.way, path=path, **best)
+            problem = next((step.problem for step in found.path if step.problem is not None), None)
+            return Limit(sink=self.sink, way=self.way, path=found.path, note=problem or "nothing was stored")
+        best = found.best.model_dump(include={"records_per_second", "connections", "batch"})
+        return Limit(sink=self.sink, way=self.way, path=found.path, **best)
 
     def in_block(self, limit: Limit, block: int, most_compiling: float, observer: Observer) -> LimitInBlock:
         """Measures the found setting of `limit` once more between the trials of a block, and cleans up. The result has
@@ -172,12 +162,15 @@ class LimitJob:
             found = self.again(Point(limit.batch, limit.connections), observer)
         except (TrialFailed, ServiceError) as error:
             found = Measured(None, in_one_line(error))
-        problem = found.problem or disturbance(found.costs, most_compiling)
+        problem = found.problem
+        if found.compiling_share is not None and found.compiling_share > most_compiling:
+            problem = problem or f"not warm: {percent(found.compiling_share)} of the CPU time went into compiling"
         if problem is None and not found.records_per_second:
             problem = "nothing was stored"
-        cpu = {} if problem else dict(found.costs.cpu_seconds_per_million)
-        rate = None if problem else found.records_per_second
-        return LimitInBlock(block=block, records_per_second=rate, problem=problem, cpu_seconds_per_million=cpu)
+        if problem is not None:
+            return LimitInBlock(block=block, problem=problem)
+        costs = dict(found.cpu_seconds_per_million)
+        return LimitInBlock(block=block, records_per_second=found.records_per_second, cpu_seconds_per_million=costs)
 
 
 def jobs(cluster: Cluster, cells: Sequence[Cell], token: str) -> list[LimitJob]:
@@ -224,5 +217,5 @@ def _topic(cluster: Cluster, names: Names, form: Form, observer: Observer) -> It
     cluster.check_disk(records, form=form)
     with cleaning(lambda: cluster.kafka.delete_topic(names.topic)):
         observer.phase("loading the topic")
-        cluster.load(names, TopicLoad(records, form), lambda done: observer.progress(done, records))
+        cluster.load(names, records, lambda done: observer.progress(done, records), form=form)
         yield records

@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from functools import partial
+from typing import Any
 
+from loadgen.options import Load
 from sinkbench.analysis.samples import CONTROLLER, Sample
 from sinkbench.errors import ServiceError
-from sinkbench.limits.clients import MakeRecords, Writers
-from sinkbench.limits.tune import Measured, Point, Tuned, costs_between, tune
+from sinkbench.limits.clients import Writers
+from sinkbench.limits.tune import Measured, Point, Tuned, tune, with_costs
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.failures import in_one_line
@@ -49,7 +51,13 @@ class SinkClient:
         self._sink = sink
         self._to = to
         self._look = look
-        self._clients = Writers(MakeRecords(to.target, 0, pool, load.keys, load.record_bytes, path))
+        options: dict[str, Any] = {
+            "run": to.target,
+            "count": pool,
+            "keys": load.keys,
+            "record_bytes": load.record_bytes,
+        }
+        self._clients = Writers(Load(bootstrap="-", topic="-", **options), path)
 
     def measure(self, point: Point, seconds: float) -> Measured:
         """Writes for `seconds` into a new index or table, which is always removed; returns records stored per second.
@@ -84,8 +92,7 @@ class SinkClient:
         rate = round(sum(each.in_time for each in written) / seconds, 1)
         if before is None or after is None:
             return Measured(rate)
-        own = sum(each.cpu_seconds for each in written)
-        return Measured(rate, costs=costs_between(before, after, stored, own))
+        return with_costs(rate, before, after, stored, sum(each.cpu_seconds for each in written))
 
     def close(self) -> None:
         self._clients.close()

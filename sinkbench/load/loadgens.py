@@ -6,12 +6,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-from loadgen.client import format_client_config
-from loadgen.errors import OptionsError
 from loadgen.summary import LoadName, Summary
-from sinkbench.errors import ServiceError, StackError, TrialFailed
+from sinkbench.errors import ServiceError, TrialFailed
 from sinkbench.load.part import ANSWER_SECONDS, LocalPart, Part, RemotePart
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.plan import PlanLoad
@@ -30,33 +27,11 @@ _SHARED = {
 _OF_NOAA = {"keys", "record_bytes"}
 
 
-@dataclass(frozen=True)
-class LoadResult:
-    """The sum of a load's parts, and the time of the longest. `in_time` counts records sent by the due time of the last
-    one; None without a rate."""
-
-    sent: int
-    acknowledged: int
-    elapsed_seconds: float
-    in_time: int | None = None
-
-
 def split(records: int, generators: int) -> list[tuple[int, int]]:
     """The (first seq, count) of contiguous ranges of `records`, whose lengths differ by at most one; none is empty."""
     each, more = divmod(records, generators)
     counts = [each + 1] * more + [each] * (generators - more)
     return [(sum(counts[:number]), count) for number, count in enumerate(counts) if count]
-
-
-def add(summaries: Sequence[Summary]) -> LoadResult:
-    """Adds up the summaries of one load's parts."""
-    in_time = [summary.behind.records_in_time for summary in summaries if summary.behind is not None]
-    return LoadResult(
-        sent=sum(summary.sent for summary in summaries),
-        acknowledged=sum(summary.acknowledged for summary in summaries),
-        elapsed_seconds=max((summary.elapsed_seconds for summary in summaries), default=0.0),
-        in_time=sum(in_time) if len(in_time) == len(summaries) else None,
-    )
 
 
 class Loadgens:
@@ -77,13 +52,14 @@ class Loadgens:
         progress: Callable[[int], None],
         rate: float | None = None,
         stop: threading.Event | None = None,
-    ) -> LoadResult:
-        """Creates the topic and produces records into it. If it ends early, no load generator continues the load.
+    ) -> list[Summary]:
+        """Creates the topic, produces records into it, and returns each part's summary. If it ends early, no load
+        generator continues the load.
 
         `run` is the records' `bench.run`, unique to this load. `progress` gets the number of records acknowledged so
         far. `rate` is in records per second, open loop, of all load generators together; None: as fast as possible.
         `stop`, once set, ends the load as failed. Raises TrialFailed if a record was not acknowledged, or a load
-        generator (named) died, is busy or refuses the load, and StackError for unusable settings of the Kafka client.
+        generator (named) died, is busy or refuses the load.
         """
         own = self._records if plan_load.own else None
         options = plan_load.model_dump(include=_SHARED - (_OF_NOAA if own is not None else set()))
@@ -106,16 +82,12 @@ class Loadgens:
                 if isinstance(error, TrialFailed):
                     raise TrialFailed(f"the topic could not be loaded: {error}") from None
                 raise
-        return add(summaries)
+        return summaries
 
     @contextmanager
     def _parts(self, loads: Sequence[LoadName]) -> Iterator[Sequence[Part]]:
         generators = self._endpoints.loadgens
         if not generators:
-            try:
-                format_client_config(self._endpoints.kafka_settings)
-            except OptionsError as error:
-                raise StackError(str(error)) from None
             yield [LocalPart(self._workers, self._endpoints.kafka_settings, CHILD, load) for load in loads]
             return
         # A new client for each load: the other side may have closed an older connection.

@@ -24,7 +24,6 @@ from sinkbench.tables.lines import limit_in_block_line, limit_line
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.resources import Resources
-from sinkbench.trial.values import TopicLoad
 from sinkbench.trial.workloads.drain import Pilot, take_pilot
 
 # A pilot's topic must last for its time at the highest possible rate,
@@ -125,8 +124,7 @@ class Pilots:
         self._cluster.check_disk(records, form=form)
         self._events.phase("loading the pilots' topic")
         self._shared[form] = names, records
-        load = TopicLoad(records, form)
-        loaded = self._cluster.load(names, load, lambda done: self._events.progress(done, records))
+        loaded = self._cluster.load(names, records, lambda done: self._events.progress(done, records), form=form)
         self._calibrate(loaded.records_per_second)
 
     def _take(self, cell: Cell, sizes: Sizes, seconds_left: float) -> Pilot:

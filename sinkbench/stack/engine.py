@@ -77,8 +77,10 @@ def used_by(stats: Mapping[str, Any]) -> tuple[float | None, float | None]:
     """Returns CPU seconds and bytes of memory (anonymous and mapped, no page cache); None for a stopped container."""
     used = stats.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage")
     memory = stats.get("memory_stats", {}).get("stats", {})
-    # Mapped files include shared memory. Version 1 of control groups has other names.
-    resident = float(memory["anon"] + memory["file_mapped"]) if memory.keys() >= {"anon", "file_mapped"} else None
+    # The names differ between versions 1 and 2 of control groups; mapped files include shared memory.
+    versions = (("anon", "file_mapped"), ("total_rss", "total_mapped_file"))
+    parts = next((names for names in versions if memory.keys() >= set(names)), None)
+    resident = None if parts is None else float(sum(memory[name] for name in parts))
     return int(used) / 1e9 if used else None, resident
 
 

@@ -15,7 +15,7 @@ from sinkbench.analysis.intervals import ratio_of
 from sinkbench.analysis.rates import most, usable_median, usable_rate
 from sinkbench.metrics.metric import find
 from sinkbench.metrics.queries import job_of
-from sinkbench.results import CellSummary, Connections, RatioTo, RunSummary
+from sinkbench.results import CellSummary, RatioTo, RunSummary
 
 Job = frozenset[str]
 # A connector that writes record by record shows slightly more or fewer than one, because of other writes.
@@ -119,16 +119,12 @@ def _side(sink: str, job: Job | None, cells: Sequence[CellSummary], lost: Mappin
     return Side(sink, best, list(filter(may_be_faster, may)), [key for key, of in lost.items() if of == sink])
 
 
-def _place(cell: CellSummary) -> tuple[str | None, ...]:
-    return cell.sink, cell.target, cell.form
-
-
 def pair_of(one: CellSummary | None, other: CellSummary | None) -> Pair | None:
     """Two cells that are final; None if one is not."""
     if one is None or other is None or not is_final(one) or not is_final(other):
         return None
     # Of close ones the median ratio by block may be the reverse of that of the medians.
-    return max(_pair(one, other), _pair(other, one), key=_estimate)
+    return max(_pair(one, other), _pair(other, one), key=lambda pair: pair.ratio.estimate if pair else 0.0)
 
 
 def _pair(faster: CellSummary, slower: CellSummary) -> Pair | None:
@@ -143,10 +139,6 @@ def _pair(faster: CellSummary, slower: CellSummary) -> Pair | None:
     return Pair(faster, slower, ratio, fast.low / slow.high, fast.high / max(slow.low, 1e-9))
 
 
-def _estimate(pair: Pair | None) -> float:
-    return 0.0 if pair is None else pair.ratio.estimate
-
-
 def ends_of(summary: RunSummary) -> list[Pair]:
     """Of a run with a single sink the fastest and the slowest final cell of each job."""
     cells = compared_cells(summary)
@@ -155,7 +147,7 @@ def ends_of(summary: RunSummary) -> list[Pair]:
     asked = any(cell.queries for cell in cells)
     jobs: dict[object, list[CellSummary]] = {}
     for cell in filter(is_final, cells):
-        jobs.setdefault(job_of(cell) if asked else _place(cell), []).append(cell)
+        jobs.setdefault(job_of(cell) if asked else (cell.target, cell.form), []).append(cell)
     ends = [pair_of(max(each, key=_rate), min(each, key=_rate)) for job, each in jobs.items() if job is not None]
     return [each for each in ends if each is not None and each.faster is not each.slower]
 
@@ -184,10 +176,6 @@ class Change:
     what: Literal["batches", "indexes", "pooler"]
     first: CellSummary
     second: CellSummary
-
-    @property
-    def connections(self) -> tuple[Connections, Connections]:
-        return self.first.connections, self.second.connections
 
     @property
     def ratio(self) -> tuple[float, float, float] | None:
@@ -267,12 +255,8 @@ def is_final(cell: CellSummary) -> bool:
 
 def fastest_trial(cell: CellSummary) -> float | None:
     """The highest rate of any trial of a cell, final or not; None if none was measured."""
-    known = [
-        cell.fastest_trial,
-        find(cell, "at_least.figures.records_per_second"),
-        find(cell, "records_per_second.high"),
-    ]
-    return most(known)
+    paths = ("fastest_trial", "at_least.figures.records_per_second", "records_per_second.high")
+    return most(find(cell, path) for path in paths)
 
 
 def _rate(cell: CellSummary) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from sinkbench.analysis.intervals import CONFIDENCE, FEWEST_BLOCKS, interval_of, ratio_by_block, seed_of
 from sinkbench.errors import PlanError
 from sinkbench.plan.plan import Plan, PlanDrain
-from sinkbench.results import Interval, Noise, Overhead, TrialRecord
+from sinkbench.results import Noise, Overhead, TrialRecord
 
 NOISE, OVERHEAD = "noise", "overhead"
 LABELS = ("A", "B")
@@ -77,12 +77,16 @@ def noise_of(first: Mapping[int, float], second: Mapping[int, float]) -> Noise |
         found = ratio_by_block(LABELS[0], one, other)
         interval = None if found is None else found.interval
         claimed += interval is not None and not interval.low <= 1 <= interval.high
+    from scipy import stats
+
+    # The exact binomial interval (Clopper and Pearson 1934).
+    share = stats.binomtest(claimed, COMPARISONS).proportion_ci(CONFIDENCE, method="exact")
     half_width = math.log(whole.interval.high / whole.interval.low) / 2
     return Noise(
         blocks=len(shared),
         comparisons=COMPARISONS,
         claimed=claimed,
-        share=_share(claimed, COMPARISONS, size),
+        share=interval_of(float(share.low), float(share.high), "exact binomial", size),
         ratio=whole,
         smallest_difference_percent=100 * math.expm1(half_width),
     )
@@ -140,11 +144,3 @@ def overhead_lines(overhead: Overhead, pipeline: str) -> list[str]:
             "With probes it was faster, which monitoring cannot cause: chance, or a busy machine; run it again."
         )
     return lines
-
-
-def _share(claimed: int, comparisons: int, blocks: int) -> Interval:
-    """The exact binomial interval (Clopper and Pearson 1934)."""
-    from scipy import stats
-
-    found = stats.binomtest(claimed, comparisons).proportion_ci(CONFIDENCE, method="exact")
-    return interval_of(float(found.low), float(found.high), "exact binomial", blocks)

@@ -14,7 +14,7 @@ from sinkbench.metrics.metric import find
 from sinkbench.metrics.names import UNREADY, cell_name, marked_name, product_name
 from sinkbench.metrics.queries import job_of
 from sinkbench.metrics.rate import at_least_in_words
-from sinkbench.results import CellSummary, Interval, RunSummary
+from sinkbench.results import CellSummary, RunSummary
 from sinkbench.summary.answers import (
     Answer,
     Change,
@@ -127,7 +127,8 @@ def _decide(cells: Sequence[CellSummary], summary: RunSummary) -> str:
     if not summary.complete:
         return f"`sinkbench resume {summary.run}`"
     failed = [cell for cell in cells if not cell.passed]
-    first = [f"repair {_names(failed, summary)} or take it out of the plan"] if failed else []
+    names = " and ".join(dict.fromkeys(cell_name(cell, summary) for cell in failed))
+    first = [f"repair {names} or take it out of the plan"] if failed else []
     first += [_ADVICE[code] for code in dict.fromkeys(find(cell, "at_least.code") for cell in cells) if code in _ADVICE]
     taken = summary.plan.trials or 0
     trials = FEWEST_BLOCKS if taken < FEWEST_BLOCKS else 2 * taken
@@ -138,9 +139,10 @@ def _decide(cells: Sequence[CellSummary], summary: RunSummary) -> str:
 def _compared(pair: Pair, summary: RunSummary) -> str:
     interval, faster, slower = pair.ratio.interval, cell_name(pair.faster, summary), cell_name(pair.slower, summary)
     searched = pair.faster.mode == "capacity"
-    sure = f" ({_ci(interval)})" if interval else f" (min-max {times(pair.low)}-{times(pair.high)})"
-    if searched or pair.low == pair.high:
-        sure = ""
+    sure = ""
+    if not searched and pair.low != pair.high:
+        kind, ends = ("min-max", pair) if interval is None else (f"{percent(interval.confidence)} CI", interval)
+        sure = f" ({kind} {times(ends.low)}-{times(ends.high)})"
     does = "sustained" if searched else "stored"
     sentence = f"{faster} {does} {times(pair.ratio.estimate)} times as many records/s as {slower}{sure}"
     if interval is not None and interval.low <= 1 <= interval.high:
@@ -170,17 +172,11 @@ def _change(found: Change, summary: RunSummary) -> str:
         return f"Indexing for {more} queries leaves {product} {share} of its rate{disk}{end}"
     version, mode = find(summary.environment, "versions.pgbouncer"), find(second, "pool.mode")
     name = f"{version or 'PgBouncer'}{f' ({mode})' if mode else ''}"
-    direct, pooled = (each.server_peak if each.server_peak else each.clients_peak for each in found.connections)
+    direct, pooled = (
+        each.server_peak if each.server_peak else each.clients_peak for each in (first.connections, second.connections)
+    )
     counts = f"; {pooled} server connections, not {direct}" if direct and pooled else ""
     return f"{name}: {share} of the direct rate{counts}{end}"
-
-
-def _ci(interval: Interval) -> str:
-    return f"{percent(interval.confidence)} CI {times(interval.low)}-{times(interval.high)}"
-
-
-def _names(cells: Iterable[CellSummary], summary: RunSummary) -> str:
-    return " and ".join(dict.fromkeys(cell_name(cell, summary) for cell in cells))
 
 
 def _unfair(cells: Sequence[CellSummary], summary: RunSummary) -> str:
@@ -188,21 +184,14 @@ def _unfair(cells: Sequence[CellSummary], summary: RunSummary) -> str:
     taken = [(cell, much_foreign(cell, summary)) for cell in cells]
     words = [f"{cores:.1f} cores during {cell_name(cell, summary)}" for cell, cores in taken if cores is not None]
     load = f" Other programs used up to {' and '.join(words)}: race on a quieter machine." if words else ""
-    return f"{_unlike_durability(cells, [cell_name(cell, summary) for cell in cells])}{load}"
-
-
-def _unlike_durability(cells: Sequence[CellSummary], names: Sequence[str]) -> str:
-    """A sentence if compared cells are not equally durable, or that is unknown; else empty."""
     equal = alike(cells)
     if equal is True:
-        return ""
+        return load
+    durable = [(cell_name(cell, summary), durability_in_words(cell)) for cell in cells]
     if equal is None:
-        unknown = [name for cell, name in zip(cells, names, strict=True) if durability_in_words(cell) == "not known"]
-        return f" How durably {' and '.join(unknown)} stores is not known."
-    of_kafka = len({cell.durability.kafka for cell in cells if cell.durability is not None}) > 1
-    told = [
-        f"{name} on {durability_in_words(cell)}"
-        + (f" ({cell.durability.kafka})" if of_kafka and cell.durability is not None else "")
-        for cell, name in zip(cells, names, strict=True)
-    ]
-    return f" They do not store as durably: {'; '.join(told)}."
+        unknown = " and ".join(name for name, words in durable if words == "not known")
+        return f" How durably {unknown} stores is not known.{load}"
+    kafka = [find(cell, "durability.kafka") for cell in cells]
+    of_kafka = [f" ({acks})" if len(set(kafka)) > 1 else "" for acks in kafka]
+    told = (f"{name} on {words}{acks}" for (name, words), acks in zip(durable, of_kafka, strict=True))
+    return f" They do not store as durably: {'; '.join(told)}.{load}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -150,14 +150,10 @@ def content_of(sink: Sink, names: Names, sent: Mapping[int, Any], records: int, 
     give_up = time.monotonic() + CHECK_SECONDS
     at_once = max(1, min(AT_ONCE, int(AT_ONCE_BYTES / record_bytes)))
     try:
-        with ExitStack() as opened:
-            chunks = documents.all(names.target, names.trial, one_in(records, record_bytes), at_once)
-            if hasattr(chunks, "close"):
-                opened.callback(chunks.close)
-            for chunk in chunks:
-                audit.add(chunk)
-                if time.monotonic() > give_up:
-                    return audit.result(f"it took longer than {CHECK_SECONDS:g} s")
+        for chunk in documents.all(names.target, names.trial, one_in(records, record_bytes), at_once):
+            audit.add(chunk)
+            if time.monotonic() > give_up:
+                return audit.result(f"it took longer than {CHECK_SECONDS:g} s")
     except (ServiceError, OSError) as error:
         return audit.result(in_one_line(error))
     found = audit.result()

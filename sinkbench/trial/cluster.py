@@ -8,30 +8,44 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from loadgen.forms import DOCUMENT, Form, added_bytes
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.load.loadgens import Loadgens
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.cells import Cell
-from sinkbench.plan.entries import load_queries, read_connector
+from sinkbench.plan.entries import Acks, load_queries, read_connector
 from sinkbench.plan.plan import Plan
 from sinkbench.services.access import Access
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.connect_metrics import ConnectMetrics
 from sinkbench.services.kafka import Kafka, group_of
-from sinkbench.sinks import Sink, SinkPooling, needed, open_sink, sink_kind
+from sinkbench.sinks import Sink, needed, open_sink, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.names import Names, is_ours
 from sinkbench.trial.sampler import Sampler
-from sinkbench.trial.values import Loaded, Others, TopicLoad
+from sinkbench.trial.values import Loaded, Others
 
 # A worker that takes longer to answer is broken; the next one is asked.
 BACKGROUND_SECONDS = 3.0
 # Records that only leaders have acknowledged are not visible in the topic until the followers have copied them.
-COPIED_SECONDS, AGAIN_SECONDS = 15.0, 0.2
+COPIED_SECONDS = 15.0
+# Between two readings of what settles soon.
+AGAIN_SECONDS = 0.25
 # Replaced by the workers' config provider, or by a stack file's variables.
 VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
+
+
+Found = TypeVar("Found")
+
+
+def read_until(done: Callable[[Found], bool], read: Callable[[], Found], seconds: float) -> Found:
+    """Reads again and again until `done`, for `seconds` at most; returns the last reading."""
+    deadline = time.monotonic() + seconds
+    while not done(found := read()) and time.monotonic() < deadline:
+        time.sleep(AGAIN_SECONDS)
+    return found
 
 
 class Cluster:
@@ -166,27 +180,28 @@ class Cluster:
     def load(
         self,
         names: Names,
-        wanted: TopicLoad,
+        records: int,
         progress: Callable[[int], None],
+        *,
+        form: Form = DOCUMENT,
+        rate: float | None = None,
+        acks: Acks | None = None,
         stop: threading.Event | None = None,
     ) -> Loaded:
         """Loads the trial's topic. Raises TrialFailed if a record was not acknowledged, or `stop` was set."""
-        acks = self.plan.load.acks if wanted.acks is None else wanted.acks
-        load = self.plan.load.model_copy(update={"form": wanted.form, "acks": acks})
-        done = self._loadgens.load(names.topic, names.trial, wanted.records, load, progress, wanted.rate, stop)
-        deadline = time.monotonic() + COPIED_SECONDS
-        ends = self.kafka.end_offsets(names.topic).values()
-        while sum(ends) < done.acknowledged and time.monotonic() < deadline:
-            time.sleep(AGAIN_SECONDS)
-            ends = self.kafka.end_offsets(names.topic).values()
+        load = self.plan.load.model_copy(update={"form": form, "acks": acks or self.plan.load.acks})
+        parts = self._loadgens.load(names.topic, names.trial, records, load, progress, rate, stop)
+        acknowledged, seconds = sum(each.acknowledged for each in parts), max(each.elapsed_seconds for each in parts)
+        read = lambda: self.kafka.end_offsets(names.topic).values()  # noqa: E731
+        ends = read_until(lambda ends: sum(ends) >= acknowledged, read, COPIED_SECONDS)
         return Loaded(
-            sent=done.sent,
-            acknowledged=done.acknowledged,
+            sent=sum(each.sent for each in parts),
+            acknowledged=acknowledged,
             in_topic=sum(ends),
             partitions=len(ends),
             partitions_with_records=sum(end > 0 for end in ends),
-            records_per_second=done.acknowledged / done.elapsed_seconds if done.elapsed_seconds else 0.0,
-            in_time=done.in_time,
+            records_per_second=acknowledged / seconds if seconds else 0.0,
+            in_time=None if rate is None else sum(each.behind.records_in_time for each in parts if each.behind),
         )
 
     def set_services(self, cell: Cell) -> None:
@@ -201,13 +216,6 @@ class Cluster:
         if sink in self._set:
             needed(self.sink(sink).capabilities.service_settings, "service_settings").revert()
             self._set.discard(sink)
-
-    def pooling(self, cell: Cell) -> SinkPooling | None:
-        """Returns the settings of the pooler before the cell's sink; None if there is none or it does not say."""
-        pooler = self.sink(cell.sink).capabilities.pooler
-        with suppress(ServiceError):
-            return None if pooler is None else pooler.read()
-        return None
 
     def stop_connector(self, name: str) -> None:
         """Deletes a connector, and waits until its tasks are gone and its group is empty."""

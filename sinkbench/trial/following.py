@@ -16,7 +16,7 @@ from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ConnectError, ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.faults import OF_NETWORK
 from sinkbench.services.connect import ConnectorStatus, is_even, placement
-from sinkbench.sinks import PoolReading, Sink, SinkReading
+from sinkbench.sinks import PoolReading, Sink, SinkPooling, SinkReading
 from sinkbench.stack import Usage
 from sinkbench.stack.processes import machine_cpu
 from sinkbench.trial.resources import Resources
@@ -38,6 +38,13 @@ Found = TypeVar("Found")
 def pool_of(sink: Sink) -> PoolReading:
     pooler = sink.capabilities.pooler
     return PoolReading() if pooler is None else pooler.connections()
+
+
+def pooling_of(sink: Sink) -> SinkPooling | None:
+    """Returns the settings of the pooler before the sink; None if there is none or it does not say."""
+    with suppress(ServiceError):
+        return None if sink.capabilities.pooler is None else sink.capabilities.pooler.read()
+    return None
 
 
 def probes(own: Resources, *, growing: bool = False, always: bool = False, apart: bool = False) -> Sampler:

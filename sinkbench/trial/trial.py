@@ -8,27 +8,32 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from sinkbench.analysis.samples import Sample
+from sinkbench.analysis.replication import (
+    ReplicationState,
+    acks_in_words,
+    acks_nodes,
+    as_replicated,
+    promise_in_words,
+    topic_replication,
+)
+from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS, Sample, own_count
 from sinkbench.errors import INTERRUPTIONS, ReasonCode, ServiceError, TrialFailed
-from sinkbench.results import Bloat, Reason, TrialRecord
+from sinkbench.results import Bloat, Durability, Reason, TrialRecord
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import SinkBloat
 from sinkbench.trial.audit import audit, count, diverted, queue_of
-from sinkbench.trial.conditions import (
-    durability_of,
-    exclude_existing,
-    others_met,
-    others_now,
-    replication_before,
-    replication_now,
-    unattributed,
-)
-from sinkbench.trial.following import finish
+from sinkbench.trial.cluster import read_until
+from sinkbench.trial.following import finish, pool_of, pooling_of
 from sinkbench.trial.queries import ask_queries
 from sinkbench.trial.record import Notes, broken_reasons, check_audit, check_stopped, record
 from sinkbench.trial.resources import Resources, reset_sink
-from sinkbench.trial.values import After, Audited, Before, Measured, Stopped, policy_of
+from sinkbench.trial.values import After, Audited, Before, Measured, Others, Replication, Stopped, met, policy_of
 from sinkbench.trial.workload import Around, Workload
+
+# New or moved replicas settle within this time.
+SETTLE_SECONDS = 10.0
+# A connector's connections close within this time after its tasks are gone.
+CLOSING_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -85,13 +90,15 @@ def read_before(own: Resources, notes: Notes) -> Before:
     found = Before(
         writes=own.sink.writes(own.names.target),
         connection_limit=own.sink.connection_limit(),
-        pooling=own.cluster.pooling(own.cell),
+        pooling=pooling_of(own.sink),
         bloat=_bloat(own),
         queue=queue_of(own),
         others=others_now(own),
     )
-    exclude_existing(own)
-    replication = replication_before(own)
+    if (others := own.sink.capabilities.others) is not None:
+        # Connections that are open before the connector starts are other clients'.
+        others.exclude_existing()
+    replication = read_until(lambda now: not now.broken, lambda: replication_now(own, Replication()), SETTLE_SECONDS)
     if broken := replication.broken:
         notes.reasons += broken_reasons(broken[:-1])
         raise TrialFailed(broken[-1].text, broken[-1].code, **broken[-1].figures)
@@ -148,6 +155,91 @@ def read_after(own: Resources, workload: Workload, around: Around, found: Measur
         own.observer.phase("asking the queries")
         after = replace(after, queries=ask_queries(own))
     return after
+
+
+def replication_now(own: Resources, before: Replication) -> Replication:
+    """Returns the state now, and what was unknown once; a sink or topic on one node can only change by dying."""
+
+    def asked(known: ReplicationState | None, what: str, ask: Callable[[], ReplicationState]) -> ReplicationState:
+        if known is not None and known.alone:
+            return known
+        try:
+            return ask()
+        except (ServiceError, OSError) as error:
+            # If the service does not answer at all, the trial's next request reports it.
+            return ReplicationState(unchecked=(f"what must hold {what}: {in_one_line(error)}",))
+
+    def of_sink() -> ReplicationState:
+        if (replication := own.sink.capabilities.replication) is None:
+            raise ServiceError("this sink does not tell")
+        return replication.check(own.names.target, own.config)
+
+    def of_topic() -> ReplicationState:
+        brokers, topics = own.cluster.kafka.copies(own.names.topic)
+        if not topics.get(own.names.topic):
+            raise ServiceError("Kafka does not show its partitions")
+        return topic_replication(brokers, topics[own.names.topic])
+
+    sink = asked(before.of_sink, f"in {own.cell.sink}", of_sink)
+    topic = asked(before.of_topic, "of the topic", of_topic)
+    return Replication(sink, topic, tuple(dict.fromkeys([*before.unchecked, *sink.unchecked, *topic.unchecked])))
+
+
+def durability_of(own: Resources, found: Replication) -> Durability | None:
+    """Returns on how many nodes a record is when it counts as stored; None if the sink does not answer."""
+    try:
+        settings = own.sink.settings(own.names.target, own.config)
+    except (ServiceError, OSError):
+        return None
+    acks = own.cluster.plan.load.acks if own.cell.acks is None else own.cell.acks
+    kafka, brokers = acks_in_words(acks, found.of_topic), acks_nodes(acks, found.of_topic)
+    settled = {name: value for name, value in settings.durability.items() if value is not None}
+    made = Durability(kafka=kafka, kafka_nodes=brokers, settings=settled)
+    if settings.promise is None:
+        return made
+    promise = as_replicated(settings.promise, found.of_sink)
+    told = {"text": promise_in_words(promise), "nodes": promise.nodes, "on_disk": promise.on_disk}
+    return made.model_copy(update=told)
+
+
+def others_now(own: Resources) -> Others | None:
+    names = own.names
+    with suppress(ServiceError, OSError):
+        return own.cluster.others([own.cell.sink], {each.connector for each in (names, names.renamed, names.second)})
+    return None
+
+
+def unattributed(own: Resources, samples: Sequence[Sample]) -> int | None:
+    """Returns the connections that were opened during the run and remain without the connector; None if not known."""
+    # A service that hangs would hang here, too.
+    if own.sink.capabilities.others is None or (samples and samples[-1].silent):
+        return None
+    pooled = any(own_count(each.pool_clients, each.signs, OTHER_POOL_CLIENTS) for each in samples)
+
+    def left() -> int | None:
+        if pooled:
+            pool = pool_of(own.sink)
+            return own_count(pool.clients, pool.signs, OTHER_POOL_CLIENTS)
+        seen = own.sink.read(own.names.target)
+        return own_count(seen.backends, seen.signs, OTHER_CONNECTIONS)
+
+    with suppress(ServiceError, OSError):
+        return read_until(lambda found: not found, left, CLOSING_SECONDS)
+    return None
+
+
+def others_met(own: Resources, before: Before) -> list[str]:
+    """Returns the other clients since `before`, a phrase each, without the connector's dead letter queue."""
+    now = others_now(own)
+    if before.others is None or now is None:
+        return []
+
+    def is_own(topic: str) -> bool:
+        with suppress(ServiceError, OSError):
+            return topic == before.queue.name or own.cluster.kafka.keeps_status(topic, own.names.connector)
+        return False
+
+    return met(before.others, now, own.records, is_own)
 
 
 def was_interrupted(found: Measured, notes: Notes) -> bool:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from loadgen.forms import DOCUMENT, Form
 from sinkbench.analysis.deadletters import DeadLetter
 from sinkbench.analysis.replication import Broken, ReplicationState
 from sinkbench.analysis.samples import Sample
 from sinkbench.plan.cells import Cell
-from sinkbench.plan.entries import Acks
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Act, Asked, Audit, Bloat, Durability, Reason
 from sinkbench.services.connect import ConnectorStatus
@@ -49,24 +46,10 @@ def met(before: Others, after: Others, records: int, is_own: Callable[[str], boo
         count = max(each.connectors.get(name, 0) for each in (before, after))
         found.append(f"another connector, {name}, ran {count} {'task' if count == 1 else 'tasks'} on these workers")
     much = max(MUCH * records, LEAST)
-    for where, count in written(before, after).items():
-        if count >= much and not (where.topic and is_own(where.name)):
-            found.append(f"{count:,} records went into {where}")
-    return found
-
-
-class Place(NamedTuple):
-    name: str
-    topic: bool
-
-    def __str__(self) -> str:
-        return f"the topic {self.name}" if self.topic else self.name
-
-
-def written(before: Others, after: Others) -> dict[Place, int]:
-    """Returns how many records each place received between two readings, without those that received none."""
-    topics, tables = risen(before.topics, after.topics), risen(before.tables, after.tables)
-    return {Place(name, of is topics): count for of in (topics, tables) for name, count in of.items()}
+    topics = {name: count for name, count in risen(before.topics, after.topics).items() if count >= much}
+    found += [f"{count:,} records went into the topic {name}" for name, count in topics.items() if not is_own(name)]
+    tables = risen(before.tables, after.tables).items()
+    return [*found, *(f"{count:,} records went into {name}" for name, count in tables if count >= much)]
 
 
 def risen(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
@@ -90,14 +73,6 @@ class Policy:
 
 def policy_of(cell: Cell) -> Policy:
     return Policy() if cell.fault is None else Policy(False, True, False, False)
-
-
-@dataclass(frozen=True)
-class TopicLoad:
-    records: int
-    form: Form = DOCUMENT
-    rate: float | None = None
-    acks: Acks | None = None
 
 
 @dataclass(frozen=True)

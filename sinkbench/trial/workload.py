@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 
@@ -22,34 +22,25 @@ from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import After, Loaded, Measured, Timeline
 
 
+@dataclass(frozen=True)
 class Network:
-    """The connections of a trial's connector to its sink, through a proxy."""
+    """The connections of a trial's connector to these services of its sink, through a proxy."""
 
-    def __init__(self, proxy: Toxiproxy, services: Sequence[str]) -> None:
-        self._proxy = proxy
-        self._services = services
-
-    @property
-    def target(self) -> str:
-        return ", ".join(f"network to {name}" for name in self._services)
+    proxy: Toxiproxy
+    services: Sequence[str]
 
     @contextmanager
     def broken(self, fault: PlanFault) -> Iterator[None]:
         toxics = toxics_of(fault)
-        refusing = fault.what == CUT and not toxics
-        for service in self._services:
-            if refusing:
-                self._proxy.enable(service, False)
-            for toxic in toxics:
-                self._proxy.add(service, toxic)
-        try:
-            yield
-        finally:
-            for service in self._services:
+        with ExitStack() as undoing:
+            for service in self.services:
+                if fault.what == CUT and not toxics:
+                    self.proxy.enable(service, False)
+                    undoing.callback(self.proxy.enable, service, True)
                 for toxic in toxics:
-                    self._proxy.remove(service, toxic)
-                if refusing:
-                    self._proxy.enable(service, True)
+                    self.proxy.add(service, toxic)
+                    undoing.callback(self.proxy.remove, service, toxic)
+            yield
 
 
 @contextmanager
@@ -74,21 +65,21 @@ def proxy_targets_used(
     return {name: proxy_targets[name] for name in services if proxy_targets[name].variables.keys() <= named}
 
 
+WAYS: tuple[Literal["upstream"], Literal["downstream"]] = ("upstream", "downstream")
+
+
 def toxics_of(fault: PlanFault) -> list[Toxic]:
     """Returns the fault as toxiproxy's toxics, in both directions; none if it refuses connections."""
     if fault.what == CUT:
-        if not fault.drops:
-            return []
         # 0: the connections stay open.
-        return [Toxic("timeout", "upstream", {"timeout": 0}), Toxic("timeout", "downstream", {"timeout": 0})]
+        return [Toxic("timeout", way, {"timeout": 0}) for way in WAYS if fault.drops]
     if fault.what == DELAY:
         # Toxiproxy takes whole milliseconds, so half a millisecond each way becomes one way and none back.
         both = round(2 * fault.delay_ms)
-        up = (both + 1) // 2
-        toxics = [Toxic("latency", "upstream", {"latency": up}), Toxic("latency", "downstream", {"latency": both - up})]
-        return [each for each in toxics if each.attributes["latency"]]
+        delays = {way: (both + (way == "upstream")) // 2 for way in WAYS}
+        return [Toxic("latency", way, {"latency": delays[way]}) for way in WAYS if delays[way]]
     rate = {"rate": fault.most_bytes_per_second // 1000}
-    return [Toxic("bandwidth", "upstream", rate), Toxic("bandwidth", "downstream", rate)]
+    return [Toxic("bandwidth", way, rate) for way in WAYS]
 
 
 # Maximum space of a record with indexes and row headers, as a multiple of its size; and of an empty table.

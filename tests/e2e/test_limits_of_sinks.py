@@ -22,7 +22,6 @@ from sinkbench.sinks.postgres.sink import PostgresSink
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import PREFIX, Names, cleaning
-from sinkbench.trial.values import TopicLoad
 from tests.e2e.onetrial import index_with
 from tests.e2e.races import a_race, left_behind
 from tests.support.latest import summary_of
@@ -45,9 +44,9 @@ def test_the_limit_of_a_sink_is_found_and_every_record_counted(bench: Cluster) -
     to = Destination("postgres", "COPY", TARGET, bench.stack.endpoints.sinks["postgres"])
     found = sink_limit(bench, to, lambda text: None, step_seconds=0.5, confirm_seconds=1.0)
     # A step whose acknowledged records are not those that the sink counts has a problem instead of a rate.
-    assert [step.measured.problem for step in found.path] == [None] * len(found.path)
+    assert [step.problem for step in found.path] == [None] * len(found.path)
     assert found.best.confirms
-    assert found.best.point.batch > 1
+    assert found.best.batch > 1
 
 
 @pytest.mark.parametrize(("sink", "way"), [("elasticsearch", "bulk"), ("postgres", "COPY"), ("postgres", "INSERT")])
@@ -56,7 +55,7 @@ def test_a_limit_is_measured_again_with_what_each_service_took(bench: Cluster, s
     found = sink_limit_again(bench, to, Point(500, 2), lambda text: None, seconds=0.5)
     assert found.problem is None
     assert found.records_per_second
-    used = found.costs.cpu_seconds_per_million
+    used = found.cpu_seconds_per_million
     assert used.keys() >= {sink, "connect", "kafka", CLIENT}
     assert (used[CLIENT] or 0.0) > 0
 
@@ -117,7 +116,7 @@ def test_no_consumer_reads_before_the_last_one_has_joined(bench: Cluster, monkey
     monkeypatch.setattr(clients, "order", late)
     names = Names.of("abcdef_limit")
     with cleaning(lambda: bench.kafka.delete_topic(names.topic)):
-        bench.load(names, TopicLoad(100_000), lambda done: None)
+        bench.load(names, 100_000, lambda done: None)
         measured = measure.kafka_limit(bench, names, 100_000, 3, lambda done, total: None)
     # So few records may be read too fast for a rate, but all are read.
     assert measured.problem in (None, measure.TOO_SHORT)

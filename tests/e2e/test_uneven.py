@@ -23,7 +23,6 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.values import TopicLoad
 from tests.e2e.onetrial import NAMES, index_with, one_trial, reasons_but_size
 from tests.e2e.ownstacks import own_stack
 from tests.e2e.races import remove_connectors
@@ -225,7 +224,7 @@ def test_what_leaders_alone_acknowledged_is_waited_for_until_the_others_have_it(
         later = threading.Timer(3, stack.faults.thaw, [follower])
         later.start()
         try:
-            loaded = bench.load(NAMES, TopicLoad(1000), lambda done: None)
+            loaded = bench.load(NAMES, 1000, lambda done: None)
         finally:
             later.join()
             kafka.delete_topic(NAMES.topic)

@@ -15,8 +15,10 @@ import numpy as np
 from loadgen.checksum import SUM, checksum
 from sinkbench.analysis.replication import Partition, Promise, ReplicationState
 from sinkbench.analysis.samples import Sample
-from sinkbench.plan.cells import Cell
+from sinkbench.errors import ReasonCode
+from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan
+from sinkbench.results import TrialRecord
 from sinkbench.services.connect import ConnectorStatus, Task
 from sinkbench.sinks import (
     Arrivals,
@@ -29,11 +31,14 @@ from sinkbench.sinks import (
 )
 from sinkbench.stack import Facts, ProxyTarget, ServiceState, Usage
 from sinkbench.trial.names import Names
+from sinkbench.trial.resources import Resources
 from sinkbench.trial.sampler import Sources
-from sinkbench.trial.values import Loaded, Others, TopicLoad
+from sinkbench.trial.trial import run_trial
+from sinkbench.trial.values import Loaded, Others
+from sinkbench.trial.workloads.drain import Drain
 from tests.support.silent import Silent
 
-__all__ = ["FakeCluster", "Quiet", "status"]
+__all__ = ["FakeCluster", "Quiet", "codes", "drained", "resources", "status"]
 
 INTERVAL_SECONDS = 0.25
 
@@ -64,6 +69,20 @@ class Quiet(Silent, nullcontext["Quiet"]):
 
     def begin(self, run: str, cells: object, trials: int | None, kept: object = ()) -> None:
         return
+
+
+def resources(cluster: Any, cell: Cell | None = None, records: int = 20_000, observer: Any = None) -> Resources:
+    """What a trial of this cell, or of the first one of the cluster's plan, has on the cluster."""
+    of = expand(cluster.plan, 3)[0] if cell is None else cell
+    return Resources(cluster, of, Names.of("abcdef_001"), records, observer or Quiet())
+
+
+def drained(cluster: Any, recover: Any = None, cell: Cell | None = None, records: int = 20_000) -> TrialRecord:
+    return run_trial(resources(cluster, cell, records), Drain(), 1, recover).record
+
+
+def codes(record: TrialRecord) -> list[ReasonCode]:
+    return [each.code for each in record.reasons]
 
 
 WITH_SERVICES = ("kill", "stop", "start", "freeze", "thaw", "isolate", "rejoin")
@@ -283,7 +302,7 @@ class FakeCluster:
         self.refusal = lambda cell, config: self.refused
         self.reconnect, self.refresh = (partial(self.calls.append, name) for name in ("reconnect", "refresh"))
         self.check_disk = lambda *what, **how: self.calls.append("check")
-        self.close, self.for_probes, self.pooling = lambda: None, lambda: self, lambda cell: None
+        self.close, self.for_probes = lambda: None, lambda: self
         self.stack = SimpleNamespace(
             facts=Facts,
             usage=Usage,
@@ -394,8 +413,7 @@ class FakeCluster:
     def set_back(self, sink: str) -> None:
         self.set_to = {}
 
-    def load(self, names: Names, wanted: TopicLoad, progress: Any, stop: Any = None) -> Loaded:
-        records, rate = wanted.records, wanted.rate
+    def load(self, names: Names, records: int, progress: Any, *, rate: float | None = None, **how: Any) -> Loaded:
         self.calls.append("load")
         self.there.add(f"topic {names.topic}")
         if self.refuses is not None:

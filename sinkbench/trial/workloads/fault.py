@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,12 +12,11 @@ from sinkbench.analysis.recovery import late_of, recovery_of, without_rates
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.faults import COMMAND, FILL, NONE, OF_NETWORK, OF_SERVICES, POISON, PROMOTE, PlanFault
-from sinkbench.results import Act, Reason, Recovery
-from sinkbench.sinks import needed
+from sinkbench.results import Reason, Recovery
 from sinkbench.trial.following import Following, probes, uneven
 from sinkbench.trial.record import check_loaded
 from sinkbench.trial.resources import Resources
-from sinkbench.trial.stop import Deed, FaultWatch
+from sinkbench.trial.stop import FaultWatch
 from sinkbench.trial.values import After, Faulted, Loaded, Measured, Timeline
 from sinkbench.trial.workload import (
     Around,
@@ -25,11 +24,10 @@ from sinkbench.trial.workload import (
     Workload,
     disk_to_fill,
     proxied_network,
-    proxy_targets_used,
     usual_roles,
 )
 from sinkbench.trial.workloads.drain import load_topic
-from sinkbench.trial.workloads.injection import Event, Injection
+from sinkbench.trial.workloads.injection import Injection
 from sinkbench.trial.workloads.sustain import Offering, arrivals_around, clock_ms, one_in, read_arrivals
 
 # The producer waits for a restarting broker.
@@ -84,37 +82,37 @@ class Fault(Workload):
         injection = Injection(own, fault, around, following.now)
         load = Offering(own, self.offered or 0.0, LATE_SECONDS, loaded)
         sent: Loaded | None = None
-        due, course = _due(self.offered is None, fault, plan.constant_load.seconds, own.records), _Course(own)
-        with following, _refreshed(own, fault), around.arriving or nullcontext(), load, course.told_of(injection):
+        due = _due(self.offered is None, fault, plan.constant_load.seconds, own.records)
+        with following, _refreshed(own, fault), around.arriving or nullcontext(), load, injection:
             with following.samples() as samples:
                 for sample in samples:
-                    course.take(injection.events())
-                    _check_start(own, following, sample, began=course.began)
+                    injection.take()
+                    _check_start(own, following, sample, began=injection.began)
                     if following.seen.placement is not None:
                         load.begin()
                     load.check()
                     injection.check()
                     if due(sample):
-                        if not course.began:
+                        if not injection.began:
                             late = self.offered is None and (sample.stored or 0) >= own.records
-                            course.found = replace(course.found, too_late=late)
+                            injection.found = replace(injection.found, too_late=late)
                             own.observer.phase(f"{fault.name}, while {meanwhile}")
                         injection.begin(following.seen.placement or {})
-                        course.take(injection.events())
+                        injection.take()
                     # A fault that lasts until all is stored must not be waited for.
-                    watch.ended = course.found.began if fault.seconds is None else course.found.ended
-                    watch.bad = course.found.poisoned
+                    watch.ended = injection.found.began if fault.seconds is None else injection.found.ended
+                    watch.bad = injection.found.poisoned
                     if (deed := watch.deed(sample)) is not None:
-                        course.act(deed, following.now())
-            course.take(injection.events())
-            course.found = replace(course.found, recovered=watch.recovered)
-            sent = _without_poison(own, load.result(), course.found.poisoned)
+                        injection.act(deed, following.now())
+            injection.take()
+            injection.found = replace(injection.found, recovered=watch.recovered)
+            sent = _without_poison(own, load.result(), injection.found.poisoned)
             check_loaded(sent)
         if sent is None and load.loaded is not None:
             # A complete load can still be audited after a failure.
             with suppress(ServiceError, OSError):
-                sent = _without_poison(own, load.loaded, course.found.poisoned)
-        return replace(following.timeline, loaded=sent, faulted=course.found)
+                sent = _without_poison(own, load.loaded, injection.found.poisoned)
+        return replace(following.timeline, loaded=sent, faulted=injection.found)
 
     def read(self, own: Resources, around: Around, found: Measured) -> After:
         if found.audited.audit is None or around.arriving is None:
@@ -158,60 +156,6 @@ class Fault(Workload):
             bad = (each for each in letters if not documents_of([each.value], found.trial, found.cell.form))
             more["poison_dead"] = len({each.source or each.value for each in bad})
         return recovery.model_copy(update=more)
-
-
-class _Course:
-    """The course of a fault, from its events. Used only in the trial's thread."""
-
-    def __init__(self, own: Resources) -> None:
-        self._own = own
-        self._moved: tuple[str, int] | None = None
-        self.found = Faulted()
-
-    @property
-    def began(self) -> bool:
-        return self.found.began is not None
-
-    @contextmanager
-    def told_of(self, injection: Injection) -> Iterator[None]:
-        """Enters the injection and takes in all its events at the end."""
-        try:
-            with injection:
-                yield
-        finally:
-            self.take(injection.events())
-
-    def take(self, events: Iterable[Event]) -> None:
-        for event in events:
-            self.found = replace(self.found, **event.found)
-            self._moved = event.moved or self._moved
-            self._own.names = event.names or self._own.names
-
-    def act(self, deed: Deed, now: float) -> None:
-        """Sends the request that a user would send after waiting."""
-        own, connect = self._own, self._own.cluster.connect
-        if (to := self._new_address()) is not None:
-            # A restart would not change its address.
-            deed = Deed.REDIRECT
-        act = Act(seconds=round(now - (self.found.began or 0.0), 3), command=deed.format(name=own.names.connector))
-        self.found = replace(self.found, acts=(*self.found.acts, act))
-        if to is not None:
-            with own.overriding(to):
-                own.start_connector_again()
-        elif deed == Deed.RESTART_FAILED:
-            connect.restart_failed(own.names.connector)
-        else:
-            connect.restart(own.names.connector)
-
-    def _new_address(self) -> dict[str, str] | None:
-        """New variables for the sink's only address; None if it was redirected or finds the new primary itself."""
-        cell, cluster, moved = self._own.cell, self._own.cluster, self._moved
-        redirect = Deed.REDIRECT.format(name=self._own.names.connector)
-        if moved is None or any(act.command == redirect for act in self.found.acts):
-            return None
-        proxies = needed(cluster.stack.faults, "faults").proxies
-        used = {} if proxies is None else proxy_targets_used(cluster.file_of(cell), cell.sink, proxies.targets)
-        return used[cell.sink].at(*moved) if cell.sink in used else None
 
 
 def _due(of_backlog: bool, fault: PlanFault, load_seconds: float, records: int) -> Callable[[Sample], bool]:

@@ -12,9 +12,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any
 
 from sinkbench.errors import ConnectError, ServiceError, StackError, TrialFailed
@@ -32,11 +32,14 @@ from sinkbench.plan.faults import (
     PlanFault,
     Poison,
 )
+from sinkbench.results import Act
 from sinkbench.secrets import redacted
 from sinkbench.sinks import FullDisk, needed, sink_kind
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
-from sinkbench.trial.workload import Around
+from sinkbench.trial.stop import Deed
+from sinkbench.trial.values import Faulted
+from sinkbench.trial.workload import Around, proxy_targets_used
 from sinkbench.trial.workloads.sustain import Background
 
 # Includes the time to connect to a remote host; a longer action belongs in the fault's own seconds.
@@ -118,7 +121,8 @@ class Event:
 
 
 class Injection(Background[None]):
-    """The fault of one trial, in a separate thread that changes nothing of the trial; undone when the context ends."""
+    """The fault of one trial and its course, with what a user would do about it. Its thread only puts events, which the
+    trial's thread takes; it is undone when the context ends."""
 
     def __init__(self, own: Resources, fault: PlanFault, around: Around, now: Callable[[], float]) -> None:
         """`around` has the network and the disk that faults use; `now` returns the time on the samples' clock."""
@@ -129,10 +133,15 @@ class Injection(Background[None]):
         self._now = now
         self._seconds = fault.seconds
         self._events: SimpleQueue[Event] = SimpleQueue()
+        self._moved: tuple[str, int] | None = None
+        self.found = Faulted()
 
     def __exit__(self, *raised: object) -> None:
         """Undoes the fault. Raises TrialFailed or ServiceError if that fails, with the error that ended the trial."""
-        super().__exit__(*raised)
+        try:
+            super().__exit__(*raised)
+        finally:
+            self.take()
         error = raised[1]
         failed = None if self._future is None else self._future.exception()
         if failed is None or failed is error:
@@ -154,10 +163,43 @@ class Injection(Background[None]):
             self._events.put(Event({"began": self._now(), "target": target}))
             self._submit(partial(self._run, steps))
 
-    def events(self) -> Iterator[Event]:
-        with suppress(Empty):
-            while True:
-                yield self._events.get_nowait()
+    @property
+    def began(self) -> bool:
+        return self.found.began is not None
+
+    def take(self) -> None:
+        """Takes in what has happened since; called only in the trial's thread."""
+        while not self._events.empty():
+            event = self._events.get_nowait()
+            self.found = replace(self.found, **event.found)
+            self._moved = event.moved or self._moved
+            self._own.names = event.names or self._own.names
+
+    def act(self, deed: Deed, now: float) -> None:
+        """Sends the request that a user would send after waiting."""
+        own, connect = self._own, self._own.cluster.connect
+        if (to := self._new_address()) is not None:
+            # A restart would not change its address.
+            deed = Deed.REDIRECT
+        act = Act(seconds=round(now - (self.found.began or 0.0), 3), command=deed.format(name=own.names.connector))
+        self.found = replace(self.found, acts=(*self.found.acts, act))
+        if to is not None:
+            with own.overriding(to):
+                own.start_connector_again()
+        elif deed == Deed.RESTART_FAILED:
+            connect.restart_failed(own.names.connector)
+        else:
+            connect.restart(own.names.connector)
+
+    def _new_address(self) -> dict[str, str] | None:
+        """New variables for the sink's only address; None if it was redirected or finds the new primary itself."""
+        cell, cluster, moved = self._own.cell, self._own.cluster, self._moved
+        redirect = Deed.REDIRECT.format(name=self._own.names.connector)
+        if moved is None or any(act.command == redirect for act in self.found.acts):
+            return None
+        proxies = needed(cluster.stack.faults, "faults").proxies
+        used = {} if proxies is None else proxy_targets_used(cluster.file_of(cell), cell.sink, proxies.targets)
+        return used[cell.sink].at(*moved) if cell.sink in used else None
 
     def _run(self, steps: list[Step]) -> None:
         for place, step in enumerate(steps):
@@ -190,7 +232,9 @@ class Injection(Background[None]):
             promote: Callable[[], object] = lambda: self._events.put(Event(moved=promotion.promote()))  # noqa: E731
             return f"primary of {service}", [partial(_until, promote, promotion.demote)]
         if around.network is not None:
-            return around.network.target, [partial(around.network.broken, fault)]
+            return ", ".join(f"network to {name}" for name in around.network.services), [
+                partial(around.network.broken, fault)
+            ]
         if around.disk is not None:
             return f"disk of {service}", [partial(self._filling, around.disk)]
         others: dict[str, tuple[str, list[Step]]] = {

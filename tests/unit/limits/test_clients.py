@@ -14,10 +14,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from loadgen.dataset.store import Builder
+from loadgen.options import Load
 from sinkbench.errors import ServiceError
-from sinkbench.limits.clients import MakeRecords, Write, Writers, Written, make_records, write_for
+from sinkbench.limits.clients import Writers, Written, make_records, write_for
 from sinkbench.limits.measure import LimitJob, dropping
-from sinkbench.limits.tune import Attempt, Measured, Point, Tuned, step_up
+from sinkbench.limits.tune import Measured, Point, Tuned, step_of, step_up
 from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination, Refused
 from sinkbench.stack import Endpoint
@@ -26,6 +27,11 @@ from tests.support.silent import Silent
 from tests.support.tlsserver import served
 
 SECONDS = 0.5
+
+
+def load(count: int, first_seq: int = 0) -> Load:
+    options = {"run": "r", "keys": 10, "record_bytes": 512, "count": count, "first_seq": first_seq}
+    return Load.model_validate({"bootstrap": "-", "topic": "-", **options})
 
 
 class Slow:
@@ -49,8 +55,7 @@ class Slow:
 
 
 def test_records_are_loadgens_own_and_each_connection_has_others() -> None:
-    first = make_records(MakeRecords("r", 0, 1_234, 100, 512))
-    second = make_records(MakeRecords("r", 1_234, 1_234, 100, 512))
+    first, second = (make_records(load(1_234, first_seq)) for first_seq in (0, 1_234))
     assert {len(record) for record in [*first, *second]} == {512}
     assert [json.loads(record)["bench"]["seq"] for record in [*first, *second]] == list(range(2_468))
 
@@ -60,14 +65,14 @@ def test_records_of_the_users_own_are_those_of_their_data_set(tmp_path: Path) ->
     for number in range(3):
         builder.add(b'{"id": %d}' % number, None)
     builder.build("mine.ndjson", whole=True).write(tmp_path / "records")
-    made = make_records(MakeRecords("r", 4, 1_000, 100, 512, tmp_path / "records"))
+    made = make_records(load(1_000, 4), tmp_path / "records")
     assert [json.loads(record)["id"] for record in made[:4]] == [1, 2, 0, 1]
     assert [json.loads(record)["bench"]["seq"] for record in made] == list(range(4, 1_004))
 
 
 def write(writer: Slow, *batches: bytes, records: int) -> Written:
     """What is written in `SECONDS`, in batches of this number of records."""
-    return write_for(writer, [[batch] for batch in batches], records, Write(time.monotonic(), SECONDS))
+    return write_for(writer, [[batch] for batch in batches], records, time.monotonic(), SECONDS)
 
 
 def test_batches_are_written_in_turn_until_the_time_is_over() -> None:
@@ -92,7 +97,7 @@ def test_an_error_ends_the_writing_and_is_reported(error: Exception) -> None:
 
 
 def test_a_client_that_cannot_connect_says_so_in_one_line() -> None:
-    with closing(Writers(MakeRecords("r", 0, 10, 10, 512))) as writers, pytest.raises(WorkerFailed) as failed:
+    with closing(Writers(load(10))) as writers, pytest.raises(WorkerFailed) as failed:
         writers.open(Destination("postgres", "COPY", "t", Endpoint("host=127.0.0.1 port=1 password=geheim")), 5, 1)
     assert "\n" not in str(failed.value)
     assert "geheim" not in str(failed.value)
@@ -108,9 +113,9 @@ def test_a_dropping_connector_keeps_its_transforms_and_drops_last() -> None:
 def test_numbers_of_tasks_are_taken_as_long_as_they_gain() -> None:
     rates = {3: 100.0, 6: 150.0, 12: 151.0, 24: 900.0}
     found = step_up(lambda number: Measured(rates[number]), [3, 6, 12, 24])
-    assert [step.point.connections for step in found.path] == [3, 6, 12]
+    assert [step.connections for step in found.path] == [3, 6, 12]
     assert found.best is not None
-    assert found.best.point.connections == 12
+    assert found.best.connections == 12
 
 
 def test_a_limit_that_cannot_be_measured_is_none_with_a_note() -> None:
@@ -118,7 +123,7 @@ def test_a_limit_that_cannot_be_measured_is_none_with_a_note() -> None:
         raise ServiceError("InsufficientPrivilege: permission denied")
 
     def fruitless(observer: Observer) -> Tuned:
-        return Tuned(None, (Attempt(Point(1, 1), Measured(None, "429")),))
+        return Tuned(None, [step_of(Point(1, 1), Measured(None, "429"))])
 
     for search, note in ((refused, "permission denied"), (fruitless, "429")):
         limit = LimitJob("postgres", "COPY", search).run(Silent())
@@ -126,7 +131,7 @@ def test_a_limit_that_cannot_be_measured_is_none_with_a_note() -> None:
         assert note in str(limit.note)
 
 
-RECORDS = MakeRecords("r", 0, 300, 10, 512)
+RECORDS = 300
 
 
 @contextmanager
@@ -149,20 +154,20 @@ def worker() -> psutil.Process:
 
 
 def test_each_client_writes_records_of_its_own_and_says_what_it_took() -> None:
-    with bulk() as (to, seqs), closing(Writers(RECORDS)) as clients:
+    with bulk() as (to, seqs), closing(Writers(load(RECORDS))) as clients:
         for connections in (1, 3, 2):
             seqs.clear()
             clients.open(to, 100, connections)
             written = clients.write(connections, 0.5)
             assert len(written) == connections
             assert sum(each.stored for each in written) == len(seqs) > 0
-            assert {seq // RECORDS.count for seq in seqs} == set(range(connections))
+            assert {seq // RECORDS for seq in seqs} == set(range(connections))
     assert all(each.cpu_seconds > 0 for each in written)
 
 
 def test_no_process_is_left_when_they_are_closed() -> None:
     with bulk() as (to, _):
-        clients = Writers(RECORDS)
+        clients = Writers(load(RECORDS))
         clients.open(to, 100, 3)
         parent = worker()
         processes = [parent, *parent.children()]
@@ -175,7 +180,7 @@ def test_no_process_is_left_when_they_are_closed() -> None:
 
 
 def test_a_killed_client_is_reported_and_new_ones_can_be_started() -> None:
-    with bulk() as (to, _), closing(Writers(RECORDS)) as clients:
+    with bulk() as (to, _), closing(Writers(load(RECORDS))) as clients:
         clients.open(to, 100, 1)
         worker().children()[0].kill()
         with pytest.raises(WorkerFailed):

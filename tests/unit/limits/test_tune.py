@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.limits.measure import LimitJob
-from sinkbench.limits.tune import GAIN, Costs, Measured, Point, Tuned, costs_between, disturbance, tune
-from sinkbench.results import Limit
+from sinkbench.limits.tune import GAIN, Measured, Point, Tuned, tune, with_costs
+from sinkbench.results import Limit, LimitStep
 from sinkbench.trial.resources import Observer
 from tests.support.present import present
 from tests.support.silent import Silent
@@ -18,52 +18,40 @@ COMPILING = "elasticsearch_compiler_cpu_seconds_total"
 SETTLED = Limit(sink="elasticsearch", way="bulk", records_per_second=9e4, connections=2, batch=512)
 
 
-def costs(before: dict[str, float | None], after: dict[str, float | None], compiled: float = 0.0) -> Costs:
+def costs(before: dict[str, float | None], after: dict[str, float | None], compiled: float = 0.0) -> Measured:
     first = sample(10.0, None, cpu_seconds=before, signs={COMPILING: 5.0})
     last = sample(12.5, None, cpu_seconds=after, signs={COMPILING: 5.0 + compiled})
-    return costs_between(first, last, 500_000, 0.75)
+    return with_costs(9e4, first, last, 500_000, 0.75)
 
 
 def test_cpu_time_is_given_per_million_records_for_each_service_and_the_clients() -> None:
-    found = costs({"elasticsearch": 100.0, "connect-1": 7.0}, {"elasticsearch": 104.0, "connect-1": 7.5})
+    found = costs({"elasticsearch": 100.0, "connect-1": 7.0}, {"elasticsearch": 104.0, "connect-1": 7.5}, 2.0)
     assert found.cpu_seconds_per_million == pytest.approx({"elasticsearch": 8.0, "connect": 1.0, "client": 1.5})
-
-
-def test_the_costs_of_a_service_whose_counters_began_again_are_not_known() -> None:
+    assert found.compiling_share == pytest.approx(2 / 5.25)
+    # Counters that began again.
     assert costs({"elasticsearch": 100.0}, {"elasticsearch": 3.0}).cpu_seconds_per_million["elasticsearch"] is None
 
 
-def test_what_still_compiles_is_not_warm() -> None:
-    found = costs({"elasticsearch": 100.0}, {"elasticsearch": 104.0}, compiled=2.0)
-    assert found.compiling_share == pytest.approx(2 / 4.75)
-    assert disturbance(found, 0.2) is not None
-    assert disturbance(found, 0.6) is None
-
-
 def job(again: Callable[[Point, Observer], Measured] | None) -> LimitJob:
-    return LimitJob("elasticsearch", "bulk", lambda observer: Tuned(None, ()), again)
-
-
-def test_in_a_block_the_setting_that_was_found_is_measured() -> None:
-    measured = {Point(512, 2): Measured(8e4, costs=Costs({"elasticsearch": 8.0}, 0.1))}
-    found = job(lambda point, observer: measured[point]).in_block(SETTLED, 3, 0.2, Silent())
-    assert (found.block, found.records_per_second, found.problem) == (3, 8e4, None)
-    assert found.cpu_seconds_per_million == {"elasticsearch": 8.0}
+    return LimitJob("elasticsearch", "bulk", lambda observer: Tuned(None, []), again)
 
 
 @pytest.mark.parametrize(
-    "measured",
+    ("measured", "most_compiling", "problem"),
     [
-        Measured(None, "429"),
-        Measured(0.0),
-        Measured(8e4, costs=Costs(compiling_share=0.5)),
+        (Measured(8e4, None, {"elasticsearch": 8.0}, 0.3), 0.6, None),
+        (Measured(8e4, None, {"elasticsearch": 8.0}, 0.3), 0.2, "not warm: 30 % of the CPU time went into compiling"),
+        (Measured(None, "429"), 0.2, "429"),
+        (Measured(0.0), 0.2, "nothing was stored"),
     ],
 )
-def test_what_was_disturbed_has_no_rate_and_says_why(measured: Measured) -> None:
-    found = job(lambda point, observer: measured).in_block(SETTLED, 1, 0.2, Silent())
-    assert found.records_per_second is None
-    assert found.problem
-    assert found.cpu_seconds_per_million == {}
+def test_in_a_block_the_setting_that_was_found_is_measured_and_what_was_disturbed_has_no_rate(
+    measured: Measured, most_compiling: float, problem: str | None
+) -> None:
+    found = job(lambda point, observer: {Point(512, 2): measured}[point]).in_block(SETTLED, 3, most_compiling, Silent())
+    assert (found.block, found.problem) == (3, problem)
+    assert found.records_per_second == (None if problem else 8e4)
+    assert found.cpu_seconds_per_million == ({} if problem else {"elasticsearch": 8.0})
 
 
 @pytest.mark.parametrize("limit", [SETTLED, SETTLED.model_copy(update={"batch": None})])
@@ -96,7 +84,11 @@ class Client:
 
 
 def best(found: Tuned) -> Point:
-    return present(found.best).point
+    return point_of(present(found.best))
+
+
+def point_of(step: LimitStep) -> Point:
+    return Point(step.batch or 0, step.connections)
 
 
 @given(halves, st.floats(0.1, 100), st.integers(256, 65_536))
@@ -121,7 +113,7 @@ def test_each_point_is_measured_once_and_the_one_that_no_doubling_betters_is_con
     searched = [point for point, confirms in client.asked if not confirms]
     assert len(searched) == len(set(searched))
     assert [point for point, confirms in client.asked if confirms] == [at]
-    assert [(step.point, step.confirms) for step in found.path] == client.asked
+    assert [(point_of(step), step.confirms) for step in found.path] == client.asked
 
 
 def test_connections_are_stepped_up_after_the_batch_and_the_batch_again_after_them() -> None:
@@ -136,7 +128,7 @@ def test_connections_are_stepped_up_after_the_batch_and_the_batch_again_after_th
 
 def test_the_rate_is_that_of_the_longer_measurement() -> None:
     found = tune(lambda point, confirms: Measured(90.0 if confirms else 100.0), FIRST, LARGEST)
-    assert present(found.best).measured.records_per_second == 90.0
+    assert present(found.best).records_per_second == 90.0
 
 
 def test_what_cannot_be_confirmed_gives_way_to_the_next_fastest() -> None:
@@ -152,4 +144,4 @@ def test_what_cannot_be_confirmed_gives_way_to_the_next_fastest() -> None:
 def test_where_nothing_can_be_written_no_limit_is_found_and_nothing_more_is_tried(rate: float | None) -> None:
     found = tune(lambda point, confirms: Measured(rate, "no"), FIRST, LARGEST)
     assert found.best is None
-    assert [step.point for step in found.path] == [FIRST]
+    assert [point_of(step) for step in found.path] == [FIRST]

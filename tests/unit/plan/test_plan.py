@@ -101,6 +101,10 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
             "mode: sustain\npipelines:\n  - {pipeline: postgres/jdbc, rows_before: 5}",
             "3: unknown key 'rows_before' in pipelines; only for mode drain",
         ),
+        (
+            "mode: faults\npipelines: [postgres/jdbc]\nfaults: [{what: kill, whom: worker}]",
+            "3: unknown key 'whom' in faults; it was renamed to 'target'",
+        ),
         (SUSTAIN + "sustain:\n  records_per_second: 0", "4: sustain.records_per_second must be more than 0"),
         (CAPACITY + "until: {interval_percent: 5, trials: 9}", "3: unknown key 'until' in plan; only for mode drain"),
         (

@@ -6,14 +6,14 @@ import pytest
 
 from sinkbench.errors import ReasonCode, ServiceError
 from sinkbench.limits.measure import LimitJob
-from sinkbench.limits.tune import Attempt, Measured, Point, Tuned
+from sinkbench.limits.tune import Measured, Point, Tuned
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.race.pilots import is_warm
 from sinkbench.race.race import Race
 from sinkbench.race.replacing import MOST_REPLACEMENTS
 from sinkbench.race.resume import Earlier, Journal
-from sinkbench.results import RunSummary
+from sinkbench.results import LimitStep, RunSummary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import SinkSettings
@@ -55,9 +55,9 @@ def test_a_trial_that_was_too_short_is_taken_again_with_more_records(tmp_path: P
             self.rate = 50_000.0
             super().audit()
 
-        def load(self, names, wanted, progress, stop=None):  # type: ignore[no-untyped-def]
+        def load(self, names, *what, **how):  # type: ignore[no-untyped-def]
             self.rate = 1_000.0 if names.trial.endswith("pilot") else 50_000.0
-            return super().load(names, wanted, progress, stop)
+            return super().load(names, *what, **how)
 
     summary, ui, folder = race(WarmsUp(plan(pipelines=["postgres/jdbc"])), tmp_path)
     *short, first, _ = read_trials(folder.trials_path)
@@ -94,8 +94,8 @@ def test_what_was_started_again_is_warmed_up_if_that_can_be(tmp_path: Path) -> N
     class Dies(FakeCluster):
         """Finds a worker dead after the first trial, and Kafka as soon as the pilots' topic is loaded again."""
 
-        def load(self, names, wanted, progress, stop=None):  # type: ignore[no-untyped-def]
-            loaded = super().load(names, wanted, progress, stop)
+        def load(self, names, *what, **how):  # type: ignore[no-untyped-def]
+            loaded = super().load(names, *what, **how)
             if names.trial.endswith("pilot") and self.calls.count("audit") == 1:
                 self.dead = ["kafka"]
                 raise ServiceError("no broker answers")
@@ -213,8 +213,8 @@ class FakeLimits:
 
     def _search(self, way: str, batch: int) -> Tuned:
         self.searched.append(way)
-        best = Attempt(Point(batch, 2), Measured(9_000.0), confirms=True)
-        return Tuned(best, (best,))
+        best = LimitStep(batch=batch, connections=2, records_per_second=9_000.0, confirms=True)
+        return Tuned(best, [best])
 
 
 def test_the_limits_of_sinks_are_searched_once_and_measured_in_each_block(
@@ -262,7 +262,7 @@ def test_services_are_set_back_however_a_trial_ends(
 ) -> None:
     cluster = FakeCluster(plan(pipelines=[SET], trials=1))
 
-    def interrupted(*arguments: object) -> None:
+    def interrupted(*arguments: object, **how: object) -> None:
         assert where == "load" or cluster.set_to == SETTINGS
         raise KeyboardInterrupt
 

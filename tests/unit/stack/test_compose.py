@@ -238,6 +238,8 @@ def test_the_state_of_a_container(state: str, status: str, expected: str) -> Non
 def test_one_answer_of_the_engine_has_cpu_time_and_memory() -> None:
     memory = {"usage": 900, "stats": {"anon": 500, "file": 300, "file_mapped": 40, "inactive_file": 200}}
     assert used_by({"cpu_stats": {"cpu_usage": {"total_usage": 2_500_000_000}}, "memory_stats": memory}) == (2.5, 540.0)
+    older = {"stats": {"total_rss": 500, "total_mapped_file": 40, "rss": 1}}
+    assert used_by({"memory_stats": older}) == (None, 540.0)
     assert used_by({"cpu_stats": {"cpu_usage": {"total_usage": 0}}, "memory_stats": {}}) == (None, None)
 
 

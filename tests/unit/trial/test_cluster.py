@@ -3,13 +3,13 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from loadgen.summary import Summary
 from sinkbench.analysis.settable import Given
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.cells import Cell
@@ -21,9 +21,9 @@ from sinkbench.trial.audit import counted
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources, create_target
-from sinkbench.trial.values import TopicLoad
 from tests.support.endpoints import endpoints
 from tests.support.fakecluster import Quiet
+from tests.support.summaries import summary
 from tests.support.trials import a_cell, connectors_in
 
 FILE = {"name": "mine", "config": {"connector.class": "A", "topics": "tides", "tasks.max": "3", "batch.size": "500"}}
@@ -170,9 +170,9 @@ def test_a_topic_is_loaded_with_the_cells_acks(cluster: Cluster, monkeypatch: py
     loads: list[str] = []
 
     class Generators:
-        def load(self, topic: str, run: str, records: int, load: PlanLoad, *rest: object) -> SimpleNamespace:
+        def load(self, topic: str, run: str, records: int, load: PlanLoad, *rest: object) -> list[Summary]:
             loads.append(load.acks)
-            return SimpleNamespace(sent=1, acknowledged=1, elapsed_seconds=1.0, in_time=None)
+            return [summary({"run": run, "topic": topic, "first_seq": 0, "count": 1})]
 
         def close(self) -> None:
             return
@@ -180,5 +180,5 @@ def test_a_topic_is_loaded_with_the_cells_acks(cluster: Cluster, monkeypatch: py
     monkeypatch.setattr(cluster, "_loadgens", Generators())
     monkeypatch.setattr(cluster.kafka, "end_offsets", lambda topic: {0: 1})
     for acks in ("1", None):
-        cluster.load(Names.of("t1"), TopicLoad(1, acks=acks), lambda done: None)  # type: ignore[arg-type]
+        cluster.load(Names.of("t1"), 1, lambda done: None, acks=acks)  # type: ignore[arg-type]
     assert loads == ["1", "all"]

@@ -20,7 +20,7 @@ from sinkbench.plan.plan import Plan
 from sinkbench.results import TrialRecord
 from sinkbench.sinks import Arrivals
 from sinkbench.summary.cells import summarize
-from sinkbench.trial.names import TRIAL, Names
+from sinkbench.trial.names import TRIAL
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.stop import MOST_DEEDS, Deed, End, FaultWatch
 from sinkbench.trial.trial import run_trial
@@ -28,7 +28,7 @@ from sinkbench.trial.values import Queue
 from sinkbench.trial.workloads.fault import Fault
 from sinkbench.trial.workloads.injection import poison
 from sinkbench.trial.workloads.sustain import records_offered
-from tests.support.fakecluster import FakeCluster, Quiet
+from tests.support.fakecluster import FakeCluster, Quiet, codes, resources
 from tests.support.trials import sample
 
 RATE = 900.0
@@ -50,8 +50,7 @@ def plan_with(fault: dict[str, object], pipeline: str = "postgres/jdbc") -> Plan
 
 def own_of(cluster: Any, observer: Quiet | None = None) -> Resources:
     """What the trial of a constant load has on this cluster."""
-    (cell,) = expand(cluster.plan, 3)
-    return Resources(cluster, cell, Names.of("abcdef_001"), records_offered(cluster.plan, RATE), observer or Quiet())
+    return resources(cluster, None, records_offered(cluster.plan, RATE), observer)
 
 
 def run(own: Resources, rate: float | None = RATE) -> TrialRecord:
@@ -101,8 +100,8 @@ def drained(cluster: Any, records: int = 20_000) -> TrialRecord:
     """The trial of a cluster whose records are a backlog."""
     sustain = cluster.plan.sustain.model_copy(update={"records_per_second": None, "backlog_records": records})
     cluster.plan = cluster.plan.model_copy(update={"sustain": sustain})
-    (cell,) = expand(cluster.plan, 3)
-    return run(Resources(cluster, cell, Names.of("abcdef_001"), records, Quiet()), cell.offered)
+    own = resources(cluster, None, records)
+    return run(own, own.cell.offered)
 
 
 @pytest.mark.parametrize(("when", "begins"), [({}, 6.0), ({"at_share": 0.5}, 10.0), ({"at_seconds": 4}, 4.0)])
@@ -211,10 +210,10 @@ def test_tasks_that_stay_failed_are_helped_as_a_person_would_after_the_plans_pat
     assert ("redirect to {'POSTGRES_PORT': '15433'}" in cluster.calls) == acts[0].startswith("PUT")
 
 
-@pytest.mark.parametrize(("what", "codes"), [("pause", [ReasonCode.RAN_DRY]), ("none", [])])
-def test_a_fault_for_which_nothing_was_left_to_store_shows_nothing(what: str, codes: list[ReasonCode]) -> None:
+@pytest.mark.parametrize(("what", "found"), [("pause", [ReasonCode.RAN_DRY]), ("none", [])])
+def test_a_fault_for_which_nothing_was_left_to_store_shows_nothing(what: str, found: list[ReasonCode]) -> None:
     record = drained(FakeCluster(plan_with({"what": what, "at_seconds": 15}), rate=9_000), 5_000)
-    assert [each.code for each in record.reasons] == codes
+    assert codes(record) == found
 
 
 @pytest.mark.parametrize("told", [True, False])
@@ -308,7 +307,7 @@ def test_what_is_left_after_trouble_does_not_go_through_a_proxy_that_is_gone() -
 
     cluster.breaks = refuse
     record = take(cluster)
-    assert [reason.code for reason in record.reasons] == [ReasonCode.SERVICE_ERROR]
+    assert codes(record) == [ReasonCode.SERVICE_ERROR]
     assert cluster.calls[cluster.calls.index("reconnect") :] == ["reconnect", "stop", "start", "stop", "audit"]
     assert "POSTGRES_PORT" not in cluster.configs[-1]
     assert record.audit.lost == 0
@@ -348,7 +347,7 @@ def test_a_fault_that_cannot_be_done_is_a_reason() -> None:
 
     cluster.breaks = refuse
     record = take(cluster)
-    assert [reason.code for reason in record.reasons] == [ReasonCode.SERVICE_ERROR]
+    assert codes(record) == [ReasonCode.SERVICE_ERROR]
     assert record.recovery is None
 
 

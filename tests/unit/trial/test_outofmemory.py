@@ -1,36 +1,23 @@
 """JVMs that have no memory left: who they are, and what a person is told."""
 
-from typing import Any
-
 import pytest
 
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
-from sinkbench.results import TrialRecord
 from sinkbench.services.connect import ConnectorStatus, Task
 from sinkbench.stack import ServiceState
 from sinkbench.summary.cells import summarize
-from sinkbench.trial.names import Names
-from sinkbench.trial.resources import Resources
 from sinkbench.trial.stop import advice_on_memory, died_of_memory
-from sinkbench.trial.trial import run_trial
-from sinkbench.trial.workloads.drain import Drain
-from tests.support.fakecluster import FakeCluster, Quiet
+from tests.support.fakecluster import FakeCluster, codes, drained
 
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["elasticsearch/camel-bulk"]})
 CELL = expand(PLAN, 3)[0]
-RECORDS = 15_000
 EXHAUSTED = """org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask due to unrecoverable exception.
 \tat org.apache.kafka.connect.runtime.WorkerSinkTask.deliverMessages(WorkerSinkTask.java:636)
 Caused by: java.lang.OutOfMemoryError: Java heap space
 \tat java.base/java.util.Arrays.copyOf(Arrays.java:3541)
 """
-
-
-def drain(cluster: Any, *, recovers: bool = True) -> TrialRecord:
-    own = Resources(cluster, CELL, Names.of("abcdef_001"), RECORDS, Quiet())
-    return run_trial(own, Drain(), 1, cluster.revive if recovers else None).record
 
 
 @pytest.mark.parametrize(
@@ -64,8 +51,9 @@ def test_what_is_said_names_memory_the_setting_and_what_tasks_hold() -> None:
 
 
 def test_a_worker_that_dies_for_memory_makes_its_trial_invalid_for_that_and_is_audited_once_it_is_back() -> None:
-    record = drain(FakeCluster(PLAN, dies=5.0, mortal="connect-2", dead=["connect-2"], exit_code=3))
-    assert [each.code for each in record.reasons] == [ReasonCode.OUT_OF_MEMORY]
+    cluster = FakeCluster(PLAN, dies=5.0, mortal="connect-2", dead=["connect-2"], exit_code=3)
+    record = drained(cluster, cluster.revive)
+    assert codes(record) == [ReasonCode.OUT_OF_MEMORY]
     assert record.audit is not None
     (cell,) = summarize([CELL], [record])
     assert not cell.passed
@@ -77,7 +65,7 @@ def test_tasks_that_fail_for_memory_say_so_and_what_to_do(monkeypatch: pytest.Mo
     tasks = tuple(Task(number, state, f"w{number}", trace) for number, (state, trace) in enumerate(states))
     cluster = FakeCluster(PLAN)
     monkeypatch.setattr(cluster, "status", lambda name: ConnectorStatus("RUNNING", "", tasks))
-    record = drain(cluster, recovers=False)
+    record = drained(cluster)
     assert record.reasons[0].code == ReasonCode.OUT_OF_MEMORY
     assert record.reasons[0].figures == {"failed": 1, "tasks": 3}
     (cell,) = summarize([CELL], [record])

@@ -13,8 +13,7 @@ from sinkbench.sinks import Refused
 from sinkbench.trial import audit
 from sinkbench.trial.audit import why_refused
 from sinkbench.trial.names import Names
-from sinkbench.trial.resources import Resources
-from tests.support.fakecluster import FakeCluster, Quiet
+from tests.support.fakecluster import FakeCluster, resources
 
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["elasticsearch/camel-bulk"]})
 CELL = expand(PLAN, 3)[0]
@@ -73,6 +72,6 @@ def test_a_lost_record_is_written_and_the_sink_says_why_not(
     monkeypatch.setattr(audit, "open_writer", lambda to: writer)
     cluster: Any = FakeCluster(PLAN, sent=sent)
     cluster.stack.endpoints.sinks = {"elasticsearch": None}
-    own = Resources(cluster, replace(CELL, form=form), NAMES, 10, Quiet())
+    own = resources(cluster, replace(CELL, form=form))
     assert why_refused(own, lambda seq: seq >= 2) == why
     assert writer.written == ([] if written is None else [record(written)])

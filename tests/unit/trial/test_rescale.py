@@ -1,4 +1,4 @@
-"""A running connector with another number of tasks: what its samples show, and how a run tells it."""
+"""A running connector with another number of tasks: what its samples show."""
 
 import numpy as np
 import pytest
@@ -6,21 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.analysis.samples import Sample
-from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import Plan
-from sinkbench.results import Audit, Rescale, RunSummary, TrialRecord
-from sinkbench.summary.cells import scalings, summarize
-from sinkbench.tables.cells import render
 from sinkbench.trial.values import Rescaled
 from sinkbench.trial.workloads.drain import rate_after, rescale_of, stalls_outside
-from tests.support.trials import run_summary, sample, trial
-
-PLAN = Plan.model_validate(
-    {"name": "p", "mode": "rescale", "pipelines": ["postgres/jdbc"], "multiples": [1, 2, 4], "trials": 5}
-)
-CELLS = expand(PLAN, 3)
-COLD = next(cell for cell in CELLS if cell.key == "postgres/jdbc@3x2")
-LIVE = next(cell for cell in CELLS if cell.key == "postgres/jdbc@3x1to2")
+from tests.support.trials import sample
 
 
 def samples(before: float, after: float, asked: float, still: float, every: float = 0.25) -> tuple[list[Sample], int]:
@@ -64,31 +52,3 @@ def test_a_drain_that_stores_nothing_more_has_no_standstill_and_no_rate() -> Non
     taken, records = samples(1_000, 0, 10, 0)
     assert rescale_of(taken, 2 * records, 3, 10, 12).standstill_seconds is None
     assert rate_after(taken, 2 * records, 12) is None
-
-
-def run(twice: int = 0, lost: int = 0) -> tuple[RunSummary, list[TrialRecord]]:
-    step = Rescale(tasks_before=3, rebalance_seconds=1.5, standstill_seconds=2.0, before_records_per_second=900.0)
-    audit = Audit(produced=100, stored=100 + twice - lost, lost=lost, duplicates=twice)
-    taken = []
-    for block, slow in enumerate((1.0, 0.5, 0.8, 0.9, 0.7), start=1):
-        taken.append(trial(2_000 * slow, COLD, block=block))
-        taken.append(trial(1_800 * slow, LIVE, block=block, rescale=step, audit=audit))
-    return run_summary(*summarize([COLD, LIVE], taken)), taken
-
-
-def test_a_step_is_compared_with_the_cold_start_at_as_many_tasks_and_has_a_table_of_its_own() -> None:
-    summary, taken = run(twice=7)
-    cold, live = summary.cells
-    assert cold.rescale is None
-    assert (live.rescale.to_cold.to, live.rescale.to_cold.estimate) == (COLD.key, pytest.approx(0.9))
-    assert (live.rescale.rebalance_seconds, live.rescale.standstill_seconds) == (1.5, 2.0)
-    # At-least-once delivery: what is written twice is a figure here, and no fault.
-    assert live.verdict == "ok"
-    text = render(summary)
-    (row,) = [line for line in text.splitlines() if "3 to 6" in line]
-    for shown in ("1.5", "2.0", "900", "1,440", "0.90", "0.90-0.90", "35", "ok"):
-        assert shown in row.split(), row
-    assert text.count("postgres/jdbc ") == 2
-    assert scalings([COLD, LIVE], taken) == []
-    summary, _ = run(lost=1)
-    assert (summary.cells[1].verdict, summary.passed) == ("LOST 5", False)

@@ -13,18 +13,16 @@ from sinkbench.analysis.content import Content
 from sinkbench.analysis.deadletters import PREFIX, DeadLetter
 from sinkbench.analysis.samples import OTHER_CONNECTIONS
 from sinkbench.errors import ConnectError, ReasonCode, ServiceError, StackError, TargetError, TrialFailed
-from sinkbench.plan.cells import Cell, expand
+from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Bloat, TrialRecord
 from sinkbench.sinks import SinkBloat, SinkReading
 from sinkbench.summary.cells import summarize
-from sinkbench.trial.names import Names
-from sinkbench.trial.resources import Resources
 from sinkbench.trial.trial import run_trial
 from sinkbench.trial.values import Others
 from sinkbench.trial.workloads.drain import Drain, LiveRescale, take_pilot
 from sinkbench.trial.workloads.sustain import Sustain, records_offered
-from tests.support.fakecluster import FakeCluster, FakeSink, Quiet
+from tests.support.fakecluster import FakeCluster, FakeSink, codes, drained, resources
 
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
 LOADED = Plan.model_validate(
@@ -35,34 +33,20 @@ RECORDS = 20_000
 CODES = ReasonCode
 
 
-def own_of(cluster: Any, cell: Cell = CELL, records: int = RECORDS) -> Resources:
-    return Resources(cluster, cell, Names.of("abcdef_001"), records, Quiet())
-
-
-def drain(
-    cluster: FakeCluster, recover: Callable[[], object] | None = None, cell: Cell = CELL, records: int = RECORDS
-) -> TrialRecord:
-    return run_trial(own_of(cluster, cell, records), Drain(), 1, recover).record
-
-
 def offered(cluster: FakeCluster, recover: Callable[[], object] | None = None) -> TrialRecord:
     """Takes the trial of a constant load of 500 records a second."""
-    return run_trial(own_of(cluster, records=records_offered(LOADED, 500)), Sustain(500), 1, recover).record
+    return run_trial(resources(cluster, records=records_offered(LOADED, 500)), Sustain(500), 1, recover).record
 
 
 def holding(monkeypatch: pytest.MonkeyPatch, holds: Content | None) -> TrialRecord:
     """A drain whose comparison of stored documents with those sent finds this."""
     monkeypatch.setattr("sinkbench.trial.audit.stored_content", lambda own: holds)
-    return drain(FakeCluster(PLAN))
-
-
-def codes(record: TrialRecord) -> list[ReasonCode]:
-    return [reason.code for reason in record.reasons]
+    return drained(FakeCluster(PLAN))
 
 
 def test_a_drain_goes_from_an_empty_sink_to_the_audit() -> None:
     cluster = FakeCluster(PLAN, notes_of_target=("added to it",))
-    record = drain(cluster)
+    record = drained(cluster)
     assert cluster.calls == ["check", "load", "start", "stop", "audit"]
     assert (record.reasons, record.notes) == ([], ["added to it"])
     assert (record.pool, record.settings, record.acks, record.stalled_seconds) == (None, {}, "all", 0)
@@ -96,7 +80,7 @@ SILENT = "answered no probe for 5.0 s, from second 8.0 on"
 def test_a_trial_that_stood_still_has_no_rate_and_names_who_did_not_answer(
     mute: str, why: str, notes: list[str]
 ) -> None:
-    record = drain(FakeCluster(PLAN, frozen=(8.0, 13.0), mute=mute))
+    record = drained(FakeCluster(PLAN, frozen=(8.0, 13.0), mute=mute))
     (reason,) = record.reasons
     assert (reason.code, reason.text) == (CODES.STALLED, f"it stood still for 25 % of the measured time: {why}")
     assert (record.notes, record.stalled_seconds, record.audit.clean) == (notes, 5.2, True)
@@ -107,7 +91,7 @@ def test_a_trial_that_stood_still_has_no_rate_and_names_who_did_not_answer(
 
 
 def test_a_short_standstill_is_a_note() -> None:
-    record = drain(FakeCluster(PLAN, frozen=(30.0, 33.5)), records=60_000)
+    record = drained(FakeCluster(PLAN, frozen=(30.0, 33.5)), records=60_000)
     assert (record.reasons, record.stalled_seconds) == ([], 3.8)
     assert record.bottleneck is not None
 
@@ -118,42 +102,37 @@ def test_a_file_that_no_table_can_be_made_of_ends_more_than_the_trial(monkeypatc
 
     monkeypatch.setattr(FakeSink, "create", refused)
     with pytest.raises(TargetError):
-        drain(FakeCluster(PLAN))
+        drained(FakeCluster(PLAN))
     with pytest.raises(TargetError):
-        take_pilot(own_of(FakeCluster(PLAN)))
+        take_pilot(resources(FakeCluster(PLAN)))
 
 
 def test_a_lost_record_makes_counts_disagree() -> None:
-    record = drain(FakeCluster(PLAN, lost=3))
+    record = drained(FakeCluster(PLAN, lost=3))
     assert set(codes(record)) == {CODES.COUNTS_DISAGREE}
     assert (record.lost_ranges, record.not_audited) == ("0-2", "")
 
 
 def test_records_that_are_stored_twice_are_a_note() -> None:
-    record = drain(FakeCluster(PLAN, twice=5))
+    record = drained(FakeCluster(PLAN, twice=5))
     assert (record.reasons, record.audit.duplicates, record.duplicated_ranges, len(record.notes)) == ([], 5, "0-4", 1)
 
 
 def test_a_service_that_dies_ends_the_trial_and_nothing_is_asked_of_it_any_more() -> None:
     cluster = FakeCluster(PLAN, dies=5.0)
-    record = drain(cluster)
+    record = drained(cluster)
     assert codes(record) == [CODES.SERVICE_DIED]
     assert cluster.calls == ["check", "load", "start"]
     assert record.audit is None
     assert record.not_audited == "the connector did not come to the end of the topic"
 
 
-def recovered(cluster: FakeCluster) -> TrialRecord:
-    """A drain whose dead service is started again."""
-    return drain(cluster, cluster.revive)
-
-
 def test_a_trial_in_which_a_service_died_goes_on_to_its_end_when_it_is_back_and_is_audited() -> None:
     failing = FakeCluster(PLAN, dies=5.0, failed=2)
-    assert recovered(failing).audit is not None
+    assert drained(failing, failing.revive).audit is not None
     assert failing.calls[-3:] == ["restart", "stop", "audit"]
     cluster = FakeCluster(PLAN, dies=5.0, lost=7)
-    record = recovered(cluster)
+    record = drained(cluster, cluster.revive)
     assert codes(record) == [CODES.SERVICE_DIED]
     assert cluster.calls == ["check", "load", "start", "reconnect", "stop", "audit"]
     assert (record.audit.lost, record.lost_ranges, record.not_audited) == (7, "0-6", "")
@@ -171,21 +150,22 @@ def test_an_audit_that_could_not_be_made_is_made_once_more_without_the_connector
                 raise ServiceError("the sink timed out")
 
     cluster = Once(PLAN)
-    record = recovered(cluster)
+    record = drained(cluster, cluster.revive)
     assert codes(record) == [CODES.SERVICE_ERROR]
     assert record.audit is not None
     assert cluster.calls == ["check", "load", "start", "stop", "audit", "reconnect", "audit"]
 
 
 def test_a_rest_that_never_ends_is_given_up_and_the_record_says_that_it_was_not_audited() -> None:
-    record = recovered(FakeCluster(PLAN, dies=5.0, rate_after=0.0))
+    cluster = FakeCluster(PLAN, dies=5.0, rate_after=0.0)
+    record = drained(cluster, cluster.revive)
     assert record.audit is None
     assert record.not_audited == "it could not be finished: 15,000 records are left to commit, and there is no progress"
 
     def fails() -> None:
         raise StackError("kafka: did not start")
 
-    record = drain(FakeCluster(PLAN, dies=5.0), fails)
+    record = drained(FakeCluster(PLAN, dies=5.0), fails)
     assert codes(record) == [CODES.SERVICE_DIED]
     assert record.not_audited == "it could not be finished: kafka: did not start"
 
@@ -202,25 +182,25 @@ def test_a_constant_load_is_audited_after_trouble_only_if_it_was_offered_to_its_
 
 
 def test_failed_tasks_come_with_their_cause() -> None:
-    record = drain(FakeCluster(PLAN, failed=1))
+    record = drained(FakeCluster(PLAN, failed=1))
     assert codes(record) == [CODES.TASKS_FAILED]
     assert record.reasons[0].figures == {"failed": 1, "tasks": 3}
     assert (record.failed_tasks, record.failure) == (1, "it broke")
 
 
 def test_what_a_sink_answers_to_the_connector_comes_before_what_its_tasks_say() -> None:
-    record = drain(FakeCluster(PLAN, failed=1, refused="password authentication failed"))
+    record = drained(FakeCluster(PLAN, failed=1, refused="password authentication failed"))
     told = "the connector's connection, tried from here: password authentication failed (the task says: it broke)"
     assert record.reasons[0].text == f"1 of 3 tasks FAILED: {told}"
-    assert drain(FakeCluster(PLAN, refused="not asked")).failure is None
+    assert drained(FakeCluster(PLAN, refused="not asked")).failure is None
 
 
 def test_who_has_died_before_its_silence_was_noticed_is_the_reason() -> None:
     # A JVM whose heap is used up does not answer for long before it ends.
-    record = drain(FakeCluster(PLAN, silent=True, dead=["connect-2"], exit_code=3))
+    record = drained(FakeCluster(PLAN, silent=True, dead=["connect-2"], exit_code=3))
     assert codes(record) == [CODES.OUT_OF_MEMORY]
     assert record.invalid[0].startswith("connect-2 died, out of memory")
-    killed = drain(FakeCluster(PLAN, silent=True, dead=["connect-2"], exit_code=137))
+    killed = drained(FakeCluster(PLAN, silent=True, dead=["connect-2"], exit_code=137))
     assert killed.invalid == ["connect-2 died during the trial"]
 
 
@@ -229,7 +209,7 @@ def test_what_its_own_connector_puts_aside_is_not_foreign(monkeypatch: pytest.Mo
         FakeCluster, "config", lambda cluster, *which: {"tasks.max": "3", "errors.deadletterqueue.topic.name": "aside"}
     )
     looks = [Others({}, {"aside": 10}), Others({"mine": 3}, {"aside": 9_000, "orders": 8_000})]
-    record = drain(FakeCluster(PLAN, meets=looks))
+    record = drained(FakeCluster(PLAN, meets=looks))
     assert record.reasons == []
     there = ["another connector, mine, ran 3 tasks on these workers", "8,000 records went into the topic orders"]
     assert record.others == there
@@ -251,11 +231,11 @@ class Shared(FakeSink):
 def test_connections_that_others_open_meanwhile_hide_the_peak(
     unattributed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sinkbench.trial.conditions.CLOSING_SECONDS", 0.0)
+    monkeypatch.setattr("sinkbench.trial.trial.CLOSING_SECONDS", 0.0)
     monkeypatch.setattr(Shared, "unattributed", unattributed)
     cluster = FakeCluster(PLAN)
     cluster.sink = lambda name: Shared(cluster)  # type: ignore[method-assign]
-    record = drain(cluster)
+    record = drained(cluster)
     assert record.reasons == []
     assert record.connections.others == unattributed
     assert record.connections.clients_peak == (None if unattributed else 12)
@@ -274,7 +254,7 @@ def test_connections_that_others_open_meanwhile_hide_the_peak(
 )
 def test_what_ends_a_step_early_is_a_reason(fields: dict[str, Any], code: ReasonCode) -> None:
     cluster = FakeCluster(PLAN, **fields)
-    assert codes(drain(cluster)) == [code]
+    assert codes(drained(cluster)) == [code]
     # What connectors write elsewhere is not audited.
     assert ("audit" in cluster.calls) is (code == CODES.TOO_SHORT)
 
@@ -286,17 +266,17 @@ def test_a_connector_that_is_refused_is_a_reason_and_an_interrupt_is_not(monkeyp
         raise ConnectError("no such class")
 
     monkeypatch.setattr(cluster, "start_connector", refused)
-    assert codes(drain(cluster)) == [CODES.CONNECT_REFUSED]
+    assert codes(drained(cluster)) == [CODES.CONNECT_REFUSED]
     with pytest.raises(KeyboardInterrupt):
-        drain(FakeCluster(PLAN, refuses=KeyboardInterrupt()))
+        drained(FakeCluster(PLAN, refuses=KeyboardInterrupt()))
 
 
 def test_a_pilot_finds_a_rate_or_says_why_not_and_is_not_audited() -> None:
     cluster = FakeCluster(PLAN)
-    found = take_pilot(own_of(cluster, records=10**6))
+    found = take_pilot(resources(cluster, records=10**6))
     assert found.records_per_second == pytest.approx(1_000, rel=0.01)
     assert "audit" not in cluster.calls
-    found = take_pilot(own_of(FakeCluster(PLAN, rate=0.0, failed=3)))
+    found = take_pilot(resources(FakeCluster(PLAN, rate=0.0, failed=3)))
     assert (found.records_per_second, found.problem) == (None, "it broke")
 
 
@@ -316,7 +296,7 @@ def rescaled(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> tuple[Fak
     )
     cell = next(cell for cell in expand(plan, 3) if cell.key == "postgres/jdbc@3x1to2")
     monkeypatch.setattr(cluster, "now", lambda: 8.0 + ("set 6" in cluster.calls) * 2.0)
-    return cluster, run_trial(own_of(cluster, cell), LiveRescale(), 1).record
+    return cluster, run_trial(resources(cluster, cell), LiveRescale(), 1).record
 
 
 def test_a_running_connector_gets_the_new_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,7 +362,7 @@ CHANGING = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc-upsert
 def keyed(monkeypatch: pytest.MonkeyPatch, found: VersionAudit, **more: Any) -> TrialRecord:
     """A drain of changes whose audit by key finds this."""
     monkeypatch.setattr("sinkbench.trial.audit.counted", lambda own: found)
-    return drain(FakeCluster(CHANGING, **more))
+    return drained(FakeCluster(CHANGING, **more))
 
 
 def test_a_load_of_changes_is_audited_by_key_and_its_records_are_all_accounted_for(
@@ -409,7 +389,7 @@ def test_dead_letters_are_told_apart_from_lost_records(monkeypatch: pytest.Monke
     headers = tuple((PREFIX + name, text) for name, text in (("exception.message", b"no"), ("topic", b"tides")))
     value = json.dumps({"bench": {"run": "abcdef_001", "seq": 3}}).encode()
     monkeypatch.setattr("sinkbench.trial.audit.letters_of", lambda own, queue: [DeadLetter(None, value, headers)])
-    record = drain(FakeCluster(PLAN, lost=4))
+    record = drained(FakeCluster(PLAN, lost=4))
     assert (record.audit.dead_letters, record.audit.lost, record.lost_ranges) == (1, 3, "0-2")
     assert CODES.DEAD_LETTERS in codes(record)
 
@@ -417,7 +397,7 @@ def test_dead_letters_are_told_apart_from_lost_records(monkeypatch: pytest.Monke
 def test_a_trial_is_set_as_its_plan_says_until_it_is_removed() -> None:
     settings = {"pgbouncer": {"pool_mode": "session", "default_pool_size": "20"}}
     cluster = FakeCluster(PLAN)
-    own = own_of(cluster, replace(CELL, settings=settings, acks="1"))
+    own = resources(cluster, replace(CELL, settings=settings, acks="1"))
     record = run_trial(own, Drain(), 1).record
     assert (record.settings, record.acks, cluster.set_to) == (settings, "1", settings)
     own.remove()

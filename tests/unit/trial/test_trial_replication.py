@@ -11,14 +11,13 @@ from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import Durability, TrialRecord
 from sinkbench.summary.cells import summarize
-from sinkbench.trial import conditions
+from sinkbench.trial import cluster as cluster_module
+from sinkbench.trial import trial
 from sinkbench.trial.names import Names
-from sinkbench.trial.resources import Resources
 from sinkbench.trial.trial import run_trial
-from sinkbench.trial.workloads.drain import Drain
 from sinkbench.trial.workloads.fault import Fault
 from sinkbench.trial.workloads.sustain import records_offered
-from tests.support.fakecluster import FakeCluster, FakeSink, Quiet
+from tests.support.fakecluster import FakeCluster, FakeSink, codes, drained, resources
 
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
 RATE = 900.0
@@ -40,49 +39,37 @@ BEHIND = {number: (1 + number % 3, (1, 2, 3), (1, 2)) for number in range(3)}
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is waited for."""
-    monkeypatch.setattr(conditions, "SETTLE_SECONDS", 0.0)
-    monkeypatch.setattr(conditions, "AGAIN_SECONDS", 0.0)
-
-
-def own_of(cluster: Any) -> Resources:
-    return Resources(cluster, expand(PLAN, 3)[0], Names.of("abcdef_001"), 20_000, Quiet())
-
-
-def drain(cluster: FakeCluster) -> TrialRecord:
-    return run_trial(own_of(cluster), Drain(), 1).record
+    monkeypatch.setattr(trial, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(cluster_module, "AGAIN_SECONDS", 0.0)
 
 
 def faulted(cluster: Any) -> TrialRecord:
     cell = expand(FAULTS, 3)[0]
-    own = Resources(cluster, cell, Names.of("abcdef_001"), records_offered(FAULTS, RATE), Quiet())
+    own = resources(cluster, cell, records_offered(FAULTS, RATE))
     return run_trial(own, Fault(RATE, cell.fault), 1, cluster.revive).record
-
-
-def codes(record: TrialRecord) -> list[ReasonCode]:
-    return [reason.code for reason in record.reasons]
 
 
 def test_an_index_that_stays_yellow_ends_the_trial_before_its_connector(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(PLAN, helds=[YELLOW] * 50)
-    record = drain(cluster)
+    record = drained(cluster)
     assert codes(record) == [CODES.INDEX_NOT_GREEN]
     assert (record.reasons[0].text, record.reasons[0].figures) == ("the index is yellow; add a node", {"missing": 3})
     assert cluster.calls == ["check", "load"]
     (cell,) = summarize(expand(PLAN, 3), [record])
     assert cell.verdict == "invalid: the index is yellow; add a node"
     # What comes to rest is waited for.
-    monkeypatch.setattr(conditions, "SETTLE_SECONDS", 60.0)
-    assert drain(FakeCluster(PLAN, helds=[YELLOW, YELLOW, GOOD])).reasons == []
+    monkeypatch.setattr(trial, "SETTLE_SECONDS", 60.0)
+    assert drained(FakeCluster(PLAN, helds=[YELLOW, YELLOW, GOOD])).reasons == []
 
 
 def test_a_partition_that_is_not_in_sync_makes_the_trial_invalid_and_all_that_is_wrong_is_told() -> None:
-    assert codes(drain(FakeCluster(PLAN, partitions=BEHIND))) == [CODES.PARTITIONS_NOT_IN_SYNC]
-    both = drain(FakeCluster(PLAN, partitions=BEHIND, helds=[YELLOW] * 50))
+    assert codes(drained(FakeCluster(PLAN, partitions=BEHIND))) == [CODES.PARTITIONS_NOT_IN_SYNC]
+    both = drained(FakeCluster(PLAN, partitions=BEHIND, helds=[YELLOW] * 50))
     assert codes(both) == [CODES.INDEX_NOT_GREEN, CODES.PARTITIONS_NOT_IN_SYNC]
 
 
 def test_what_does_not_hold_any_more_when_the_connector_is_gone_makes_the_trial_invalid_and_is_audited() -> None:
-    record = drain(FakeCluster(PLAN, helds=[GOOD, YELLOW]))
+    record = drained(FakeCluster(PLAN, helds=[GOOD, YELLOW]))
     assert codes(record) == [CODES.INDEX_NOT_GREEN]
     assert record.audit.clean
 
@@ -99,24 +86,24 @@ def test_a_sink_that_cannot_tell_is_not_checked_and_never_called_well() -> None:
     sink = FakeSink(cluster)
     sink.capabilities = replace(sink.capabilities, replication=None)
     cluster.sink = lambda name: sink  # type: ignore[method-assign]
-    record = drain(cluster)
+    record = drained(cluster)
     assert (record.reasons, record.notes) == ([], ["not checked what must hold in postgres: this sink does not tell"])
 
 
 def test_what_may_not_be_seen_is_not_checked_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     why = "whether PostgreSQL's standbys are in sync: GRANT pg_read_all_stats"
     hidden = ReplicationState(unchecked=(why,), asked=2)
-    record = drain(FakeCluster(PLAN, helds=[hidden, hidden]))
+    record = drained(FakeCluster(PLAN, helds=[hidden, hidden]))
     assert record.reasons == []
     assert record.notes == ["not checked whether PostgreSQL's standbys are in sync: GRANT pg_read_all_stats"]
     # What was seen once only was not seen all the time.
-    assert drain(FakeCluster(PLAN, helds=[GOOD, hidden])).notes == record.notes
+    assert drained(FakeCluster(PLAN, helds=[GOOD, hidden])).notes == record.notes
 
     def refused(sink: FakeSink, target: str, config: object) -> ReplicationState:
         raise ServiceError("no answer")
 
     monkeypatch.setattr(FakeSink, "check", refused)
-    assert drain(FakeCluster(PLAN)).notes == ["not checked what must hold in postgres: no answer"]
+    assert drained(FakeCluster(PLAN)).notes == ["not checked what must hold in postgres: no answer"]
 
 
 def test_what_one_node_holds_alone_is_asked_for_once() -> None:
@@ -132,7 +119,7 @@ def test_what_one_node_holds_alone_is_asked_for_once() -> None:
     cluster = Counted(PLAN)
     copies = cluster.kafka.copies
     cluster.kafka.copies = lambda topic: (asked.append(topic), copies(topic))[1]
-    assert drain(cluster).reasons == []
+    assert drained(cluster).reasons == []
     names = Names.of("abcdef_001")
     assert asked == [names.target, names.topic]
 
@@ -140,7 +127,7 @@ def test_what_one_node_holds_alone_is_asked_for_once() -> None:
 def test_a_trial_keeps_what_is_on_how_many_nodes_when_a_record_counts_as_stored() -> None:
     cluster = FakeCluster(PLAN, promise=Promise(None, "all", 2), helds=[GOOD, GOOD])
     cluster.partitions = {number: (1 + number % 3, (1, 2, 3), (1, 2, 3)) for number in range(3)}
-    assert drain(cluster).durability == Durability(
+    assert drained(cluster).durability == Durability(
         text="2 nodes, disk",
         nodes=2,
         on_disk=2,
@@ -148,5 +135,5 @@ def test_a_trial_keeps_what_is_on_how_many_nodes_when_a_record_counts_as_stored(
         kafka_nodes=3,
         settings={"fsync": "on"},
     )
-    found = drain(FakeCluster(PLAN, promise=None)).durability
+    found = drained(FakeCluster(PLAN, promise=None)).durability
     assert (found.text, found.nodes, found.kafka) == ("", None, "acks all, 1 of 1 in sync")
