@@ -27,8 +27,9 @@ from pathlib import Path
 
 from psycopg.conninfo import conninfo_to_dict
 
+from loadgen.options import load_from
 from sinkbench.analysis.intervals import ratio_by_block
-from sinkbench.limits.clients import MakeRecords, make_records
+from sinkbench.limits.clients import make_records
 from sinkbench.limits.sinklimit import POOL_BYTES, SinkClient, sink_limit
 from sinkbench.limits.tune import Point
 from sinkbench.plan.plan import Plan
@@ -180,7 +181,8 @@ def theirs(sink: Sink, work: Work, write: Callable[[Work], float]) -> float:
 def prepared(to: Destination, point: Point, folder: Path) -> list[Path]:
     """Files with the batches of our own client's records, byte for byte."""
     load = PLAN.load
-    records = make_records(MakeRecords(to.target, 0, POOL_BYTES // load.record_bytes, load.keys, load.record_bytes))
+    options = {"keys": load.keys, "record_bytes": load.record_bytes, "count": POOL_BYTES // load.record_bytes}
+    records = make_records(load_from({"bootstrap": "-", "topic": "-", "run": to.target, **options}))
     files = []
     with closing(open_writer(to)) as writer:
         for at in range(0, len(records) - point.batch + 1, point.batch):
@@ -194,9 +196,9 @@ def report(cluster: Cluster, part: str, blocks: int, seconds: float, seed: int) 
     sink, way, tool, write = PARTS[part]
     to = Destination(sink, way, Names.of(f"benchmark_{part}").target, cluster.stack.endpoints.sinks[sink])
     found = sink_limit(cluster, to, lambda text: None).best
-    if found is None or not found.measured.records_per_second:
+    if found is None or not found.records_per_second:
         raise SystemExit(f"{way}: our own client stored nothing")
-    point, rate = found.point, found.measured.records_per_second
+    point, rate = Point(found.batch or 1, found.connections), found.records_per_second
     draw = random.Random(seed)
     ours: dict[int, float] = {}
     others: dict[int, float] = {}
