@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from loadgen.reading import parse_json, read_text
-from sinkbench.errors import StackError
+from sinkbench.errors import ResultsError, StackError
 from sinkbench.services.access import curl
 from sinkbench.services.kafka import group_of
 from sinkbench.sinks import needed, sink_kind, sinks_of
@@ -62,6 +62,19 @@ def only_race(
 
         tell(None)
         yield tell
+
+
+@contextmanager
+def held_folder(folder: Path) -> Iterator[None]:
+    """Locks a run's folder while trials are added. Raises ResultsError if another race has the lock."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise ResultsError(f"{folder}: its race still goes on; wait for it") from None
+    finally:
+        os.close(descriptor)
 
 
 def race_on(stack_lock: Path) -> str | None:

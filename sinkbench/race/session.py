@@ -24,7 +24,7 @@ from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.checks import file_hashes
 from sinkbench.plan.entries import load_queries, read_connector
 from sinkbench.plan.plan import CapacityPlan, Plan
-from sinkbench.race.lock import StarterNote, check_alone, only_race, sweep
+from sinkbench.race.lock import StarterNote, check_alone, held_folder, only_race, sweep
 from sinkbench.race.preparation import (
     check_disk,
     check_faults,
@@ -72,6 +72,7 @@ def run_plan(
         session = opened.enter_context(_Session(stack, plan, cells, console, records))
         environment = session.open(live_port)
         folder = RunFolder.create(results, plan, CHECKOUT / "connectors")
+        opened.enter_context(held_folder(folder.path))
         return folder, session.race(Journal(folder, plan, cells, environment), seconds)
 
 
@@ -86,6 +87,7 @@ def resume_run(
         records = opened.enter_context(keep_records(run.plan.load, lambda: stack.endpoints))
         run.check({"stack": stack.name, "workers": stack.workers, **here, **_of_records(records)}, connectors)
         check_writable(run.folder.path)
+        opened.enter_context(held_folder(run.folder.path))
         session = opened.enter_context(_Session(stack, run.plan, run.cells, console, records))
         now = session.open(live_port)
         run.check(now, connectors)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from sinkbench.errors import StackError
-from sinkbench.race.lock import CHECKOUT_LOCK, Book, check_alone, is_leftover, only_race, race_on, sweep
+from sinkbench.errors import ResultsError, StackError
+from sinkbench.race.lock import CHECKOUT_LOCK, Book, check_alone, held_folder, is_leftover, only_race, race_on, sweep
 from sinkbench.services.access import Access
 from sinkbench.sinks import Capabilities
 
@@ -75,6 +75,13 @@ def test_whatever_is_in_the_file_the_second_race_is_refused(tmp_path: Path, cont
 def test_a_checkout_that_cannot_be_written_does_not_keep_a_race_from_its_stack(tmp_path: Path) -> None:
     with only_race(tmp_path / "race.lock", Path("/proc/self"), "quick"):
         assert '"plan": "quick"' in (tmp_path / "race.lock").read_text()
+
+
+def test_the_folder_of_a_run_is_held_while_trials_are_taken(tmp_path: Path) -> None:
+    with held_folder(tmp_path), pytest.raises(ResultsError, match="its race still goes on"), held_folder(tmp_path):
+        pass
+    with held_folder(tmp_path):
+        pass
 
 
 def test_a_question_who_races_on_a_stack_takes_no_lock(tmp_path: Path) -> None:
