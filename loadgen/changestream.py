@@ -3,8 +3,6 @@
 All keys are in one list, present ones first. An insert moves an absent key to the end of the present ones, a delete
 moves a present one behind them, an update moves none. So only the moves are made one by one, not the draws."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

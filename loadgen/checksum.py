@@ -9,8 +9,6 @@ the nearest double. So a sink may reorder members, drop white space and duplicat
 numbers in any way. "bench" comes last so that the CRC of the part before it is computed once for a record that is
 sent repeatedly."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Exit codes: 0 every record was acknowledged; 1 some were not; 2 the options, the
 130 interrupted.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading

@@ -2,8 +2,6 @@
 
 Their further settings, such as those for SASL and TLS, are secret: no message shows a value."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

@@ -5,8 +5,6 @@ call Python code (`delivery.report.only.error`; reports of successes would take 
 
     acknowledged = handed over - failed - len(producer)"""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

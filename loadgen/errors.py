@@ -9,8 +9,6 @@
 Every message is one line: the subject, what was found, and what to do. A record without acknowledgement raises
 nothing: the summary counts it, and the exit code is 1."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 

@@ -8,8 +8,6 @@
 A row has a document's values as columns, as from a relational source. The envelope is that of an insertion by
 Debezium's PostgreSQL source. The schema is Kafka Connect's, as JsonConverter with `schemas.enable` writes it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any, Literal, get_args

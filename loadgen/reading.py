@@ -2,8 +2,6 @@
 
 Python's JSON reader accepts NaN, duplicate keys, and numbers that other programs read differently."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

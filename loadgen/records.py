@@ -11,8 +11,6 @@ It is one f-string of parts prepared for each key, level and batch, which took t
 measured (bytes with %, a numpy byte matrix of fixed columns, json.dumps). So is the canonical text of its checksum
 (`loadgen.checksum`), of which the CRC-32 up to the time is known for each level."""
 
-from __future__ import annotations
-
 import json
 import time
 import zlib

@@ -10,8 +10,6 @@
 A refused request gets {"error": one line}. Pages in a browser on this machine reach loopback, too: Starlette checks
 the requested Host (DNS rebinding), and a request with an Origin begins no load."""
 
-from __future__ import annotations
-
 import base64
 import hmac
 import ipaddress

@@ -1,7 +1,5 @@
 """Runs one load at a time in a separate thread."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import traceback

@@ -1,7 +1,5 @@
 """The progress, the summary and the state of a load, and the facts of a data set. Imports no numpy."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field

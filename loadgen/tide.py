@@ -4,8 +4,6 @@
 phase lag (degrees) of the eight largest astronomical constituents. A level is their sum above mean sea level. NOAA's
 prediction has 29 more constituents, and changing nodal corrections; here they are those of the first level."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from importlib import resources

@@ -4,8 +4,6 @@ Every message is one line: the thing, what was found, and what to do. `ReasonCod
 trial, or of a cell, unusable: programs decide on the code, people read the text.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 EXIT_DONE = 0

@@ -2,8 +2,6 @@
 Answers of services, stack traces and addresses may quote a secret.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import re

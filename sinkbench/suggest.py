@@ -1,7 +1,5 @@
 """The known name nearest to an unknown one, for messages."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """YAML 1.2 files of users without duplicate or unknown keys, checked by pydantic; mistakes have their lines."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

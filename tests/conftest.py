@@ -1,7 +1,5 @@
 """What holds for all tests."""
 
-from __future__ import annotations
-
 from hypothesis import HealthCheck, settings
 
 from tests.support.counts import count

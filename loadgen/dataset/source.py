@@ -1,7 +1,5 @@
 """Reads a data set from a file or a topic: JSON keeps its bytes, a row of CSV or Parquet becomes a JSON object."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import gzip

@@ -1,8 +1,6 @@
 """The audit: how many records of a load were lost, stored and duplicated, and which ones; of changes, by key. And
 whether six counts of the same records agree, from the generator to the sink."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Whether a sink stores what was sent: a sample of documents compared member by member, and checksums in records."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

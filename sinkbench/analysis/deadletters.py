@@ -1,8 +1,6 @@
 """Dead letters by cause, from Connect's headers, which need `errors.deadletterqueue.context.headers.enable`
 (https://kafka.apache.org/documentation/#connect_errorreporting and KIP-298)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The fields of JSON records, from which an index or a table can be proposed."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

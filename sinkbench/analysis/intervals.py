@@ -10,8 +10,6 @@ stalled trial moves by one rank, corrected by Holm (1979, Scandinavian Journal o
 claim in a table is at most 5 % (tests/unit/runs/test_compare.py).
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import statistics

@@ -8,8 +8,6 @@ of 10 to 20 equal batches, with the usual t interval of its slope (batch means: 
 Analysis", 5th ed. 2015, section 9.5.3).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """The limits of a run: names of those before the sink, the best limit of a name, and a limit over its blocks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from sinkbench.analysis.intervals import spread_of

@@ -1,7 +1,5 @@
 """How long a connector's connections waited in the pooler before its sink, from the samples."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from sinkbench.analysis.rates import most

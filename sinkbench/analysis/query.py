@@ -2,8 +2,6 @@
 the differences."""
 # ruff: noqa: S608 - values go by placeholders, and dialects quote the names of fields
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ fewer batches are cut off. The trial is steady if the rest does not differ so be
 MSER would cut the whole series, which finds late steps.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

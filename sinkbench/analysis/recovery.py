@@ -1,8 +1,6 @@
 """How a fault affected a pipeline: times count from the fault, exact to one sampling interval (Connect's status: 1
 s). Duplicate rows count as stored, so after a replay the lag appears smaller by their number."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from itertools import pairwise

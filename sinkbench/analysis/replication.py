@@ -1,8 +1,6 @@
 """What the services themselves report of copies: they are in sync, work is spread evenly, and how many nodes have a
 record, in memory or on disk, when it counts as stored."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence

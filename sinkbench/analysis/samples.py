@@ -1,7 +1,5 @@
 """The samples of a trial, and figures computed from them; among these whether its JVMs were warm."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

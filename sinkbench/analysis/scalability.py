@@ -11,8 +11,6 @@ none below 0. It is fitted by constrained least squares (`scipy.optimize.nnls`) 
 noise grows with the rate.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

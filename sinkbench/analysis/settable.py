@@ -1,7 +1,5 @@
 """Which settings of a sink's services a plan may change, and to which values. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

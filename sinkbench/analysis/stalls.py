@@ -1,7 +1,5 @@
 """Gaps in a trial: no new record in the sink, a service that did not answer, or tasks that did not run."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

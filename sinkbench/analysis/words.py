@@ -1,7 +1,5 @@
 """Figures in words, for verdicts, tables and reports alike; None is `NOT_MEASURED`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

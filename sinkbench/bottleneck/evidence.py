@@ -1,7 +1,5 @@
 """The figures from a trial's samples that the rules use."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

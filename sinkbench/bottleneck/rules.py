@@ -1,8 +1,6 @@
 """What limits a trial, and a cell: a rule for each cause outside the sink, from evidence to a finding; None means that
 it does not apply, or lacks a figure, which proves nothing."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """The command `dlq`: what is in a dead letter queue, and the way back."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from itertools import islice
 from typing import Annotated

@@ -1,7 +1,5 @@
 """The command that finds problems which invalidate a race: `doctor`."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Annotated

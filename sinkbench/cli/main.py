@@ -1,7 +1,5 @@
 """Measures how fast Kafka Connect sinks store a topic, how much they cost, and what is lost."""
 
-from __future__ import annotations
-
 import ctypes
 import io
 import os

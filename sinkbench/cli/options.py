@@ -1,7 +1,5 @@
 """What several commands share: the run, the plan or the stack that is meant, and how they write."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """The command `plans`, and plans by name."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from pathlib import Path

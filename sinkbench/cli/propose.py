@@ -1,7 +1,5 @@
 """The command `propose`: an index and a table for records of the user's own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated

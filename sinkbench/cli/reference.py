@@ -1,7 +1,5 @@
 """docs/reference.md and .env.example, made from the code: every command, every key of a plan, every setting."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

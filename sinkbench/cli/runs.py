@@ -1,7 +1,5 @@
 """The commands for runs that were kept: `show`, `runs`, `compare`, `report` and `export`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """The JSON Schema of what a run leaves behind: docs/format.schema.json, made from the models of `results`."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

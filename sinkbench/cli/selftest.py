@@ -1,7 +1,5 @@
 """The commands `sinkbench selftest ...`: the benchmark measures itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands for a stack (`up`, `down`, `status`, `check`, `logs`, `scale`), and for this installation."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a connector's configuration says about its sink, connection pool and batching. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl

@@ -1,7 +1,5 @@
 """Gathers the facts from the services, the machine and the plan, or the reason why one does not answer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace

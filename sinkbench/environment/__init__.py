@@ -2,8 +2,6 @@
 Unknown values are None. Nothing here changes a service, or is asked again during a trial.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

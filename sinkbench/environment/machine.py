@@ -1,7 +1,5 @@
 """The controller's machine: processors, memory, operating system, container and its limits, disk, and the commit."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

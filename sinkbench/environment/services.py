@@ -2,8 +2,6 @@
 out, since they may name a user or a host.
 """
 
-from __future__ import annotations
-
 import platform
 import re
 import xml.etree.ElementTree as ET

@@ -1,7 +1,5 @@
 """Plain clients in worker processes, with one connection each: they write to a sink, or read from Kafka."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing

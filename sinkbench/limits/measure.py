@@ -1,7 +1,5 @@
 """Measures a run's limits: once between its pilots and first block, and those of sinks again in each block."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The limit of a sink: the rate at which plain clients write the same records to it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress

@@ -1,7 +1,5 @@
 """The search for the batch size and number of connections at which a client is fastest, and what that costs. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The events of a run, and their words."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

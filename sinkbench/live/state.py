@@ -1,7 +1,5 @@
 """The state of a run, from its events, as plain JSON values. Accesses no service and no screen."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque

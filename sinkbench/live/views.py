@@ -1,7 +1,5 @@
 """The user's view of a run: charts on a terminal that can draw them, else lines."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """One load generator's part of a load: by loadgen's HTTP interface, or by a child process where there is no service."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Your own records for the trials of a run, in place of those that loadgen makes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass

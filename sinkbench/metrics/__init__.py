@@ -1,8 +1,6 @@
 """One module per figure. To add one, write a module with its `METRICS` and add it to the list below; tables,
 reports, exports and summaries follow."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from sinkbench.metrics import (

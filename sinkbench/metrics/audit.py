@@ -1,7 +1,5 @@
 """Records lost or duplicated, trials without an audit, and what changes of keys left in the sink."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from sinkbench.analysis.audit import few_ranges

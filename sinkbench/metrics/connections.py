@@ -1,7 +1,5 @@
 """Records per write, the most connections at once, and their waits in a pooler."""
 
-from __future__ import annotations
-
 from sinkbench.analysis.pooler import waits_in
 from sinkbench.analysis.rates import median_known, most
 from sinkbench.analysis.samples import connection_peaks

@@ -1,7 +1,5 @@
 """The cost of a cell's records, from its use of cores, memory and disk, and the user's prices."""
 
-from __future__ import annotations
-
 from sinkbench.analysis.rates import usable_median
 from sinkbench.analysis.words import money
 from sinkbench.metrics.metric import Column, Export, Metric, column, find, number

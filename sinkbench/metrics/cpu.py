@@ -1,7 +1,5 @@
 """The CPU time of each service per million records, the share that JVMs use for JIT and GC, and that of others."""
 
-from __future__ import annotations
-
 from sinkbench.analysis.rates import median_known, most
 from sinkbench.analysis.samples import (
     CONTROLLER,

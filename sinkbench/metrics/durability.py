@@ -1,7 +1,5 @@
 """How many nodes have a record, in memory or on disk, when it counts as stored."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from sinkbench.analysis.words import NOT_MEASURED

@@ -1,7 +1,5 @@
 """A cell's rate as a share of its sink's limit, and as a ratio to the slowest cell that does the same job."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from sinkbench.analysis.intervals import ratio_by_block, ratio_of, spread_of

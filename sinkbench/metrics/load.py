@@ -1,7 +1,5 @@
 """The offered constant load, how much of it is stored, lag and latency, and the capacity found by a search."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from statistics import mean
 

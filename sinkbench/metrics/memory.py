@@ -1,7 +1,5 @@
 """The most memory that services used in a trial, and the size of a stored record on disk and from Kafka."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TypeVar

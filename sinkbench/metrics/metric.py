@@ -1,7 +1,5 @@
 """The definition of a figure: its input, how trials become a cell's figure, its name, and where it is shown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce

@@ -1,7 +1,5 @@
 """Names of cells in tables: the label, and what distinguishes cells with the same label."""
 
-from __future__ import annotations
-
 import textwrap
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Query results after a load, and query times during one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from sinkbench.analysis.latency import merged

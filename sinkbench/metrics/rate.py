@@ -1,7 +1,5 @@
 """The rate of a cell, its uncertainty, and whether it is quotable."""
 
-from __future__ import annotations
-
 import textwrap
 
 from sinkbench.analysis.intervals import interval_of_median

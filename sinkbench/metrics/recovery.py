@@ -1,7 +1,5 @@
 """The time and effect of changing the tasks of a running connector, and how it recovered from an injected fault."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from sinkbench.analysis.intervals import ratio_by_block

@@ -1,7 +1,5 @@
 """The tasks of a cell, and their workers."""
 
-from __future__ import annotations
-
 import json
 
 from sinkbench.analysis.rates import usable_rate

@@ -1,7 +1,5 @@
 """Whether the numbers of a cell may be used, all checks passed, further notes, and what limits it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from sinkbench.analysis.latency import BOUNDED, GROWING, lag_in_words

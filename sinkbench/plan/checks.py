@@ -1,7 +1,5 @@
 """Checks a plan against its sinks: targets, settings and forms of records; and the columns that a connector fills."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pipelines of a plan file, with the keys of each mode, and the files that a plan names: connectors, queries."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The faults of a plan: what they affect, when, and for how long."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self, get_args

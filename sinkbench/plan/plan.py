@@ -1,7 +1,5 @@
 """The plan: what to measure. A YAML 1.2 file with a model for each mode; mistakes are reported with their line."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from pathlib import Path

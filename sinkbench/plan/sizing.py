@@ -1,7 +1,5 @@
 """Sizes trials, so that a drain lasts as long as planned, and estimates how long the rest of a run takes. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What a run measures besides trials: limits, and pilots, which warm up every cell; and restarts of dead services."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Checks sinks, plugins, configurations, disk space and faults before a race creates anything."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 

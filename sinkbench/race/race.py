@@ -1,7 +1,5 @@
 """A run: all trials of a plan on one stack, in blocks, into one folder."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Literal

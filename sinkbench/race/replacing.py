@@ -1,7 +1,5 @@
 """Which trials are taken again at the end of a run, when everything is warm. Pure."""
 
-from __future__ import annotations
-
 import random
 import statistics
 from collections.abc import Sequence

@@ -2,8 +2,6 @@
 
 Its trials are compared, so nothing that affects a rate may have changed meanwhile."""
 
-from __future__ import annotations
-
 import re
 import secrets
 from collections.abc import Mapping, Sequence

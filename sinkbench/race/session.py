@@ -1,7 +1,5 @@
 """Runs a plan: starts the stack if it is down, takes all trials, and stops what it started."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress

@@ -1,7 +1,5 @@
 """The charts of a report's sections: CPU time by service, and rates by the number of tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

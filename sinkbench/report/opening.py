@@ -1,7 +1,5 @@
 """The first screen of a report: question and answer, the chart of rates, risks, and how to reproduce it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from sinkbench.analysis.words import whole

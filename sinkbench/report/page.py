@@ -1,8 +1,6 @@
 """The report of a run: its first screen, then the sections of `sinkbench show --all` with charts, as one HTML text in
 which everything from a result is escaped."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The parts of a report before they are HTML: sections with texts, tables, figures and files."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,8 +1,6 @@
 """Charts as SVG, as wide as a phone, in the page's font and in colours of its style, as for dark mode; series differ in
 more than colour."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Rate and lag over time of each trial, from its samples, as small charts by cell."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

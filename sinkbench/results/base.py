@@ -1,7 +1,5 @@
 """What all records have in common, a figure over several trials, and the counts of an audit."""
 
-from __future__ import annotations
-
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator

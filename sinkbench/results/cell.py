@@ -1,7 +1,5 @@
 """A trial, and a cell over all its trials."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pydantic import computed_field

@@ -1,7 +1,5 @@
 """What trials and cells record: reasons, resources, loads, changes and faults."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

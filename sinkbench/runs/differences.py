@@ -1,7 +1,5 @@
 """Differences between two runs besides their figures: environment, plan and connector files."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Whether a compared run passes: the options --fail-if-slower and --fail-if-cpu-higher."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain

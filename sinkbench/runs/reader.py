@@ -1,7 +1,5 @@
 """The runs in a folder of results, damaged and unfinished ones, too: found by how a user names them, and read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

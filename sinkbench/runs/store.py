@@ -4,8 +4,6 @@ Read and write errors are UserErrors. A service's answer may quote a secret, so 
 written.
 """
 
-from __future__ import annotations
-
 import csv
 import errno
 import io

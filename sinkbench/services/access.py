@@ -1,7 +1,5 @@
 """Credentials of HTTP services. Standard library only, since the installer imports `stack`."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The workers' metrics of each task, from the Prometheus JMX exporter with `connect/metrics.yaml`."""
 
-from __future__ import annotations
-
 import math
 import re
 import time

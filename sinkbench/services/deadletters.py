@@ -1,7 +1,5 @@
 """Reads dead letter queues, and sends their records back to the original topics."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Converts the exceptions of a service's client to `ServiceError`, with a readable text."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """HTTP clients: credentials, TLS, and httpx's exceptions."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager

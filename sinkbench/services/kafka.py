@@ -1,7 +1,5 @@
 """The controller's requests to Kafka: topics, and the offsets of consumer groups."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import deque

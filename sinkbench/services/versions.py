@@ -2,8 +2,6 @@
 release raised the version of some request. librdkafka asks every broker for these, and shows them only in its log.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import time

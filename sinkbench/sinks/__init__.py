@@ -1,7 +1,5 @@
 """The sinks, found by their entry points; the module or package of each has all that is particular to it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The database that a connector's configuration names by a JDBC URL. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

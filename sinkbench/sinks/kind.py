@@ -2,8 +2,6 @@
 ServiceError without an answer; only `FullDisk` is thread-safe.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A sink's readings, settings, arrival times and state, and what writes to it: plain values of any kind of sink."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field

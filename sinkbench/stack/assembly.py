@@ -2,8 +2,6 @@
 addresses, checks, variables and dependencies of a whole stack.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor

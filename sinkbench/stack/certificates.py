@@ -3,8 +3,6 @@ clients read (`security.py`). `node.p12` and `ca.p12` are for Java programs that
 (certificate and key) is for Kafka.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import ipaddress

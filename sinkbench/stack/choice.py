@@ -1,7 +1,5 @@
 """Selects the stack that a command works on: `local`, `compose`, or a stack file of existing clusters."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The driver of the containers of `docker-compose.yml`. It runs on their host or in one of them."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

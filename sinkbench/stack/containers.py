@@ -1,7 +1,5 @@
 """The compose project's containers as nodes of a stack: names, states and addresses. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -2,8 +2,6 @@
 Services see only their own volume. The authority and the passwords are kept; the nodes' certificate is new each time.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """The Docker engine's API, for the containers of one compose project, and what they use."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

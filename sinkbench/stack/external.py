@@ -2,8 +2,6 @@
 the driver of these clusters. It starts, stops and kills nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

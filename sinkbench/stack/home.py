@@ -1,7 +1,5 @@
 """The home folder of the local stack: its nodes' addresses, its subfolders, and what its services are started with."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import pwd

@@ -1,7 +1,5 @@
 """The driver of the local stack: processes of this machine under supervisord, on 127.0.0.1."""
 
-from __future__ import annotations
-
 import fcntl
 import re
 import shutil

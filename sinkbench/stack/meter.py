@@ -3,8 +3,6 @@ collecting, from its threads. HotSpot's counters (`jstat -compiler`, `Compilatio
 that waits for a busy core counts as compiling.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import shutil

@@ -2,8 +2,6 @@
 and one with another SINKBENCH_PLAN. Others only change the project. sinkbench/run acts on the exit code.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -2,8 +2,6 @@
 supervisord of the local stack.
 """
 
-from __future__ import annotations
-
 import http.client
 import math
 import os

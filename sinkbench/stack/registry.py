@@ -3,8 +3,6 @@ installed sinks, which bring theirs as entry points of the group `sinkbench.sink
 sinks depend on this package, and may be in the user's.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

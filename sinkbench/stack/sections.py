@@ -2,8 +2,6 @@
 the resolved value, or raise a mistake without secrets.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 import re

@@ -2,8 +2,6 @@
 `passwords`. The passwords are kept; a local stack's certificates are new after each start.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small disk for a trial: a file system in memory that can be made completely full at any moment."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

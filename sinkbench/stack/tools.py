@@ -2,8 +2,6 @@
 missing ones: standard library only.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -4,8 +4,6 @@ Sinks are compared by the fastest pipeline of each that does the same job. If a 
 not final and may be the fastest, nothing is decided: what is missing from a run must not make an answer wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations

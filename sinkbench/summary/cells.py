@@ -1,7 +1,5 @@
 """From the trials of a run to its summary, with a verdict for each cell."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import JsonValue

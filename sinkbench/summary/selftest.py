@@ -5,8 +5,6 @@ binomial interval is narrower than that of separate runs. Overhead: with and wit
 sink's own timestamps.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping
 

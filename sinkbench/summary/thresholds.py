@@ -1,7 +1,5 @@
 """Whether a run meets the thresholds of its plan. What is not measured or not final neither passes nor fails."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

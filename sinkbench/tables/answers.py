@@ -1,7 +1,5 @@
 """The answers of a run in sentences, each of them correct when quoted alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS

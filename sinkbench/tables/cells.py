@@ -1,7 +1,5 @@
 """A run in full, in sections of tables and lines: for `sinkbench show`, exports and the report alike."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

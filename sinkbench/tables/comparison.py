@@ -1,7 +1,5 @@
 """Several runs: listed, or compared as text and Markdown, two cell by cell with what else differs, more in columns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import partial
 

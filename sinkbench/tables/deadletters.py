@@ -1,7 +1,5 @@
 """What is in a dead letter queue, by cause."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from sinkbench.analysis.deadletters import Cause, DeadLetter

@@ -1,7 +1,5 @@
 """A run for other programs: CSV, Markdown, JSON and JUnit's XML. See docs/format.md."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

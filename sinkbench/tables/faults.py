@@ -1,7 +1,5 @@
 """How pipelines recovered from injected faults: a matrix, and each cell in full."""
 
-from __future__ import annotations
-
 import re
 
 from rich.table import Table

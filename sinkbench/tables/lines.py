@@ -1,7 +1,5 @@
 """Lines and tables about a run as a whole: latencies, prices, records, queries, limits, and scaling with tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rich.table import Table

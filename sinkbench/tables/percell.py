@@ -1,7 +1,5 @@
 """Tables with one row per cell; the figures declare the columns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

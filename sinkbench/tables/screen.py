@@ -1,7 +1,5 @@
 """The result of a run on one screen: rates by the job that is done, what they show, and what to do next."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The style of tables, and how they become text or Markdown."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Audits what the sink stores after the connector has stopped: per record or per key, and what the records contain."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Gives the reasons why a trial's figures must not be used, and builds its record from what its steps found. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Decides from its samples when a run is over, when a user would act, and what the death of a service means. Pure."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """One trial: reset, load, run, stop, audit, record. Each step returns a value, which the next one takes."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Immutable results of the steps of a trial, which the next steps read; None is not known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 

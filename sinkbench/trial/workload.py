@@ -1,7 +1,5 @@
 """The interface of a workload, and what faults need around a trial: a proxy, a disk that can be filled, and roles."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext

@@ -6,8 +6,6 @@ Only that which is meant to change may be written anew; what was renamed belongs
 of the code under test is imported here.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

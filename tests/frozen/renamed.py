@@ -3,8 +3,6 @@
 The tables are applied to the stored runs as they are read, and to what is expected of them; all else must be as it was.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from typing import Any

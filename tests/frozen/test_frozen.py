@@ -4,8 +4,6 @@ What has another name since stands in `renamed.py`, and nowhere else. Where a wo
 be wider, but that is all.
 """
 
-from __future__ import annotations
-
 import csv
 import difflib
 import io

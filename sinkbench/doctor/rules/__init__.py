@@ -1,7 +1,5 @@
 """The rules by subject: each decides on facts alone and has its heading in docs/doctor.md. Pure."""
 
-from __future__ import annotations
-
 from sinkbench.doctor.diagnosis import Rule
 from sinkbench.doctor.rules import pipelines, services
 

@@ -1,7 +1,5 @@
 """Rules about connectors: their tasks, the records that these get, and how they deliver them. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

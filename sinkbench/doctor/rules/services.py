@@ -1,7 +1,5 @@
 """Rules about services: connections of the database and its pooler, disks of the search cluster, the machine. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

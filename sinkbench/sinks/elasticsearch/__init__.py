@@ -1,7 +1,5 @@
 """Elasticsearch as a sink: one index per trial, behind the alias that connector files write to."""
 
-from __future__ import annotations
-
 from sinkbench.sinks.elasticsearch.index import SETTABLE, propose_index
 from sinkbench.sinks.elasticsearch.nodes import CHECKUP, REJECTED, RULES
 from sinkbench.sinks.elasticsearch.service import SERVICE

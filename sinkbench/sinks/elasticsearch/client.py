@@ -1,7 +1,5 @@
 """Connections to Elasticsearch, and requests that several modules share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

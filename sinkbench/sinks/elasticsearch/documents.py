@@ -1,7 +1,5 @@
 """What the audit and queries read of a trial's index, and the index's size on disk."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from itertools import islice

@@ -1,7 +1,5 @@
 """The index of a trial: its file, its settings, what became of both, and a proposed file. Pure but for the file."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """What Elasticsearch's nodes count, the bottlenecks that it shows, copies of shards, and the state before a race."""
 
-from __future__ import annotations
-
 import math
 import re
 import time

@@ -1,7 +1,5 @@
 """Elasticsearch as a service: its section of a stack file, readiness, and version."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self

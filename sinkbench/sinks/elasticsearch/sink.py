@@ -1,7 +1,5 @@
 """One Elasticsearch cluster, as trials use it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """PostgreSQL as a sink: one table per trial, and PgBouncer's pools for connectors that use it."""
 
-from __future__ import annotations
-
 from sinkbench.sinks.kind import SMALL_DISK, SinkKind
 from sinkbench.sinks.postgres.asking import propose_table
 from sinkbench.sinks.postgres.clients import CHECKUP, RULES, refusal

@@ -1,7 +1,5 @@
 """Members of records in SQL: queries, whether an index can answer them, and a table proposed for your own records."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The clients of a database and of its PgBouncer, the bottlenecks that they show, and the state before a race."""
 
-from __future__ import annotations
-
 import math
 import re
 import time

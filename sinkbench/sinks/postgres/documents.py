@@ -1,7 +1,5 @@
 """What the audit reads of a trial's table: records as documents or in columns, and when they arrived."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext

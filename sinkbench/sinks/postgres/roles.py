@@ -3,8 +3,6 @@ a node starts as primary only if named (`postgres/run`). It is written between t
 promotion, so that the next controller can finish after a kill.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -2,8 +2,6 @@
 `public`, where connectors look for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import psycopg

@@ -1,7 +1,5 @@
 """PostgreSQL and PgBouncer as services: their sections of a stack file, readiness, and versions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 

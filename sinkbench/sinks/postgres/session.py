@@ -1,7 +1,5 @@
 """Connections of sinkbench to PostgreSQL, and what the server, PgBouncer and standbys are set to."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Container, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """One PostgreSQL database and the PgBouncer before it, as trials use them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path

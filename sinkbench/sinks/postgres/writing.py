@@ -1,7 +1,5 @@
 """What sinkbench does to a table itself: as a plain client, before a trial, and to make writes fail."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress

@@ -1,7 +1,5 @@
 """Drain: the topic is full before the connector starts; measures how fast it is read. The pilot, and the re-scale."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

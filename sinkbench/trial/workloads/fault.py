@@ -1,7 +1,5 @@
 """A trial with a fault: records come at a constant rate, or are all in the topic before the connector starts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace

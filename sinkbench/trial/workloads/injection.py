@@ -1,7 +1,5 @@
 """Runs a fault in a separate thread: begins it at its time and undoes it in every case."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Sustain: offers records at a constant rate; measures whether the pipeline keeps up, and the latency."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

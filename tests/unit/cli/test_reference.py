@@ -1,7 +1,5 @@
 """The reference of commands and plan keys, and the example of settings: complete, and as the code is now."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Literal
 
