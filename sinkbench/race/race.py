@@ -19,7 +19,7 @@ from sinkbench.plan.schedule import (
     searches_of,
 )
 from sinkbench.plan.sizing import USUAL_SEARCH_STEPS, Sizes, StepsLeft, is_too_short, least_records, seconds_left
-from sinkbench.race.lock import note_run
+from sinkbench.race.leftovers import note_run
 from sinkbench.race.pilots import Limits, Pilots, recover
 from sinkbench.race.replacing import all_cells_left, replacements, replacing, why_replaced
 from sinkbench.race.resume import Journal

@@ -22,7 +22,8 @@ from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.checks import file_hashes
 from sinkbench.plan.entries import load_queries, read_connector
 from sinkbench.plan.plan import CapacityPlan, Plan
-from sinkbench.race.lock import StarterNote, check_alone, held_folder, only_race, sweep
+from sinkbench.race.leftovers import check_alone, sweep
+from sinkbench.race.lock import StarterNote, held_folder, only_race
 from sinkbench.race.preparation import (
     check_disk,
     check_faults,

@@ -15,12 +15,11 @@ from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_INCONCLUSIVE, Us
 from sinkbench.plan.plan import load_plan
 from sinkbench.runs.store import read_summary
 from sinkbench.settings import CHECKOUT, load_settings
-from sinkbench.sinks import stamping_sinks
 from sinkbench.summary.thresholds import Outcome, outcomes
 
 try:
     FILE = CHECKOUT / load_settings().thresholds
-    PLAN = load_plan(FILE, CHECKOUT / "connectors", stamping_sinks())
+    PLAN = load_plan(FILE, CHECKOUT / "connectors")
 except UserError as unusable:
     # Shown as it is, without a traceback.
     raise pytest.Collector.CollectError(str(unusable)) from None

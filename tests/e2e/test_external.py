@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from sinkbench.errors import StackError
 from sinkbench.plan.plan import Plan
-from sinkbench.race.lock import Book, sweep
+from sinkbench.race.leftovers import Book, sweep
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT, Settings

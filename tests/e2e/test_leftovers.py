@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from sinkbench.plan.plan import Plan
-from sinkbench.race.lock import Book, sweep
+from sinkbench.race.leftovers import Book, sweep
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Stack

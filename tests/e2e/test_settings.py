@@ -13,7 +13,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from sinkbench.plan.plan import Plan
-from sinkbench.race.lock import sweep
+from sinkbench.race.leftovers import sweep
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster

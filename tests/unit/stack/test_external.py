@@ -10,7 +10,7 @@ import pytest
 
 from sinkbench.errors import ConnectError, StackError
 from sinkbench.plan.plan import load_plan
-from sinkbench.race.lock import Book, is_leftover
+from sinkbench.race.leftovers import Book, is_leftover
 from sinkbench.race.preparation import preflight
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks import Capabilities

@@ -1,0 +1,96 @@
+"""What killed races leave: any trial's objects on a stack of ours, and those of known runs on external clusters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from sinkbench.errors import StackError
+from sinkbench.services.access import curl
+from sinkbench.services.kafka import group_of
+from sinkbench.sinks import needed, sink_kind, sinks_of
+from sinkbench.stack import Stack
+from sinkbench.trial.cluster import Cluster
+from sinkbench.trial.names import NUMBER, PREFIX, TOKEN, TRIAL
+
+
+class Book:
+    """The tokens of runs on external clusters, in a file next to the stack's lock."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @classmethod
+    def of(cls, stack: Stack) -> Book:
+        return cls(stack.lock_file.with_name("runs"))
+
+    def tokens(self) -> list[str]:
+        """Tokens of the runs since the book was last cleared."""
+        lines = self._path.read_text(encoding="ascii", errors="replace").splitlines() if self._path.exists() else []
+        return [line for line in lines if TOKEN.fullmatch(line)]
+
+    def begin(self, token: str) -> None:
+        with self._path.open("a", encoding="ascii") as file:
+            file.write(f"{token}\n")
+
+    def clear(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+
+def note_run(stack: Stack, token: str) -> None:
+    if stack.endpoints.shared:
+        Book.of(stack).begin(token)
+
+
+def is_leftover(stack: Stack) -> Callable[[str], bool]:
+    """Returns a function that says whether an earlier run created the object of a name."""
+    if not stack.endpoints.shared:
+        return lambda name: TRIAL.fullmatch(name) is not None
+    tokens = "|".join(Book.of(stack).tokens())
+    pattern = re.compile(rf"{PREFIX}({tokens}){NUMBER}")
+    return lambda name: bool(tokens) and pattern.fullmatch(name) is not None
+
+
+def sweep(cluster: Cluster) -> list[str]:
+    """Removes the objects of killed runs, except consumer groups with members; returns them in words."""
+    swept = []
+    mine = is_leftover(cluster.stack)
+    for connector in filter(mine, cluster.connect.connectors()):
+        cluster.stop_connector(connector)
+        cluster.kafka.delete_group(group_of(connector))
+        swept.append(f"connector {connector}")
+    for name in sinks_of(cluster.stack.endpoints):
+        # On external clusters only a trial's own index has settings.
+        if sink_kind(name).settable and not cluster.stack.endpoints.shared:
+            swept += needed(cluster.sink(name).capabilities.service_settings, "service_settings").revert()
+        for target in filter(mine, cluster.sink(name).leftovers(PREFIX)):
+            cluster.sink(name).drop(target)
+            swept.append(f"{name}'s {target}")
+    for topic in filter(mine, cluster.kafka.topics()):
+        cluster.kafka.delete_topic(topic)
+        swept.append(f"topic {topic}")
+    # A run may be killed after the deletion of a connector and before that of its group.
+    groups = [name for name in cluster.kafka.groups() if mine(name.removeprefix(group_of("")))]
+    empty = [name for name in groups if cluster.kafka.is_empty(name)]
+    for group in empty:
+        cluster.kafka.delete_group(group)
+        swept.append(f"consumer group {group}")
+    if cluster.stack.endpoints.shared and empty == groups:
+        Book.of(cluster.stack).clear()
+    return swept
+
+
+def check_alone(cluster: Cluster) -> None:
+    """Raises StackError if a connector of another run remains after `sweep`, or on a local stack any that runs."""
+    endpoints = cluster.stack.endpoints
+    if endpoints.shared:
+        others = [name for name in cluster.connect.connectors() if TRIAL.fullmatch(name)]
+    else:
+        others = [f"{name} ({tasks} tasks)" for name, tasks in cluster.connect.running().items()]
+    if others:
+        where = f"{next(iter(endpoints.connect.values()))}/connectors/{others[0].split()[0]}"
+        raise StackError(
+            f"connector {others[0]} runs on this stack, and would share workers, CPU and connections with every trial;"
+            f" if no other race goes on, delete it, as by `{curl(endpoints.connect_access)} -X DELETE {where}`"
+        )
