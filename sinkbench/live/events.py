@@ -13,7 +13,8 @@ from sinkbench.results import Recovery, TrialRecord
 
 @dataclass(frozen=True)
 class RunStep:
-    """A pilot, limit or trial that begins, with its position, its cells' keys, and the seconds left."""
+    """A pilot, limit or trial that begins, with its cells' keys and the seconds left. `number` of `total` counts the
+    run's trials; 0: it is none of these."""
 
     number: int
     total: int

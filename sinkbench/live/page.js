@@ -117,7 +117,7 @@ function showClock() {
   const since = now.run.ending ? 0 : (performance.now() - now.heard) / 1000;
   const parts = [`${duration(now.run.elapsed_seconds + since)} so far`];
   if (now.run.ending) parts[0] = `took ${duration(now.run.elapsed_seconds)}`;
-  if (now.step && now.step.number) parts.unshift(`step ${now.step.number} of ${now.step.total}`);
+  if (now.step && now.step.number) parts.unshift(`trial ${now.step.number} of ${now.step.total}`);
   if (now.run.left_seconds != null && !now.run.ending)
     parts.push(`about ${duration(Math.max(now.run.left_seconds - since, 0))} left`);
   setText(at("clock"), parts.join(", "));

@@ -102,10 +102,6 @@ class StepsLeft:
     in_blocks: int = 0
     warm_up_seconds: float = 0.0
 
-    @property
-    def steps(self) -> int:
-        return self.pilots + self.limits + self.trials + self.in_blocks
-
 
 def trial_seconds(plan: Plan, taken: Sequence[float]) -> float:
     load = plan.drain.window_seconds if plan.drains else plan.constant_load.seconds

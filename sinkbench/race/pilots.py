@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from loadgen.forms import Form
 from sinkbench.analysis.limits import GENERATOR
-from sinkbench.analysis.words import percent
 from sinkbench.errors import ServiceError
 from sinkbench.limits.measure import jobs
 from sinkbench.live.events import Events
@@ -141,9 +140,6 @@ class Pilots:
             self._events.say(f"pilot of {cell.place}: {found.problem}")
             return found
         sizes.learn(cell.place, found.records_per_second)
-        share = found.compiling_share
-        compiling = "" if share is None else f", {percent(share)} of the CPU time spent compiling"
-        self._events.say(f"pilot of {cell.place}: about {found.records_per_second:,.0f} records/s{compiling}")
         return found
 
     def _calibrate(self, records_per_second: float) -> None:

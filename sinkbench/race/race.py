@@ -48,7 +48,6 @@ class Race:
         self._journal = journal
         self._ui = ui
         self._sizes = Sizes(plan.drain, least_records(cluster.record_bytes), cluster.record_bytes)
-        self._step = 0
         self._numbered = 0
         self._cold = False
         self._cells_left = all_cells_left(plan, cells, trials, limits)
@@ -58,6 +57,8 @@ class Race:
         self._limits = Limits(cluster, journal, ui)
         self._searches = searches_of(plan, cells, trials, limits)
         self._replacements_left: int | None = None
+        # How many trials a search takes is not known.
+        self._trials = 0 if isinstance(plan, CapacityPlan) else plan.most_blocks * len(cells)
         self._deadline = None if seconds is None else time.monotonic() + seconds
 
     def run(self) -> RunSummary:
@@ -92,7 +93,7 @@ class Race:
         def begin(cell: Cell, left: int, seconds: float) -> None:
             same_place = [each for each in self._journal.cells if each.place == cell.place]
             self._pilots_left, self._warm_up_left = left, seconds
-            self._begin(f"pilot of {cell.place}", "pilot", same_place)
+            self._begin(f"warming up {cell.place}", "pilot", same_place)
 
         Pilots(self._cluster, self._journal, self._ui).take(places, self._sizes, begin)
         self._pilots_left, self._warm_up_left = 0, 0.0
@@ -240,9 +241,10 @@ class Race:
         seconds = seconds_left(self._plan, left, self._journal.seconds)
         if self._deadline is not None:
             seconds = min(seconds, max(self._deadline - time.monotonic(), 0.0))
-        total = self._step + left.steps
-        self._step += 1
-        self._ui.step(RunStep(self._step, total, name, kind, tuple(cell.key for cell in cells), seconds))
+        # Trials alone are counted, without those that replace another, so that the total does not move.
+        counted = self._trials and kind == "trial" and self._replacements_left is None
+        number = self._trials - self._trials_left(blocks) + 1 if counted else 0
+        self._ui.step(RunStep(number, self._trials, name, kind, tuple(cell.key for cell in cells), seconds))
 
     def _trials_left(self, blocks: Sequence[BlockLeft]) -> int:
         """Number of trials left; an estimate for a search."""

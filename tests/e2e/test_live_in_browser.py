@@ -48,7 +48,7 @@ def test_opened_in_the_middle_it_shows_all_there_is(
         wait_for(browser, connection("live"))
         assert all(address.startswith((page.address, "data:")) for address in browser.requests()[begun:])
         text = browser.evaluate("document.body.innerText")
-        for part in (RUN, "step 7 of 40", "about ", "draining: 7,", SCRIPT, "2 of 3 tasks FAILED", CELLS[-1].key):
+        for part in (RUN, "trial 7 of 40", "about ", "draining: 7,", SCRIPT, "2 of 3 tasks FAILED", CELLS[-1].key):
             assert part in text, part
         assert browser.evaluate("document.scripts.length") == 1
         charts = browser.evaluate("[...document.querySelectorAll('figure > svg')].map(svg => svg.children.length)")
