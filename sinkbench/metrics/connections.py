@@ -13,7 +13,6 @@ from sinkbench.metrics.metric import (
     column,
     count,
     find,
-    is_roomy,
     number,
     over,
     words,
@@ -92,7 +91,7 @@ METRICS = (
         of_trial=lambda seen: {"records_per_write": seen.records_per_write},
         of_cell=over(median_known, "records_per_write", of="valid"),
         columns=[
-            Column(CELLS, 60, "records\n/write", _records_per_write, shown=is_roomy),
+            Column(CELLS, 60, "records\n/write", _records_per_write),
         ],
         heads=["records/write"],
         place=140,

@@ -21,7 +21,6 @@ from sinkbench.metrics.metric import (
     Seen,
     View,
     bounds,
-    is_roomy,
     number,
     over,
     rounded,
@@ -98,7 +97,7 @@ def _collecting(cell: CellSummary, _: View) -> str:
 
 
 def _tells_of_jvms(view: View) -> bool:
-    return is_roomy(view) and view.any(lambda cell: cell.compiling_share is not None)
+    return view.any(lambda cell: cell.compiling_share is not None)
 
 
 METRICS = (
@@ -109,7 +108,7 @@ METRICS = (
         of_cell=_cpu,
         columns=[
             # Only this column may wrap: rich shrinks every column that may, including names and verdicts.
-            Column(CELLS, 80, "CPU s per\nmillion\nrecords", _all_and_each, "list", is_roomy),
+            Column(CELLS, 80, "CPU s per\nmillion\nrecords", _all_and_each, "list"),
         ],
         heads=["A CPU s per million", "B CPU s per million"],
         place=70,

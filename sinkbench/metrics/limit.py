@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sinkbench.analysis.intervals import ratio_by_block, ratio_of, spread_of
 from sinkbench.analysis.limits import fastest, rates_by_block
 from sinkbench.analysis.words import NOT_MEASURED, percent, share_span, times
-from sinkbench.metrics.metric import Column, Fields, Metric, View, bounds, find, is_roomy, number, words
+from sinkbench.metrics.metric import Column, Fields, Metric, View, bounds, find, number, words
 from sinkbench.metrics.queries import same_job
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken
@@ -92,7 +92,7 @@ RATIO = (
 
 
 def _is_shown(view: View) -> bool:
-    return is_roomy(view) and view.any(lambda cell: cell.efficiency is not None)
+    return view.any(lambda cell: cell.efficiency is not None)
 
 
 METRICS = (

@@ -7,7 +7,7 @@ from typing import TypeVar
 from sinkbench.analysis.rates import median_known
 from sinkbench.analysis.samples import memory_peaks, total_memory_peak
 from sinkbench.analysis.words import NOT_MEASURED, megabytes
-from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, bounds, column, is_roomy, number, over
+from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, bounds, column, number, over
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
@@ -75,7 +75,7 @@ METRICS = (
         columns=[
             Column(RESOURCES, 10, "tasks", tasks),
             column(RESOURCES, 20, "peak\nMB", "total_peak_memory_bytes.median", megabytes),
-            Column(RESOURCES, 30, "MB by\nservice", lambda cell, _: _megabytes(_resident(cell)), "list", is_roomy),
+            Column(RESOURCES, 30, "MB by\nservice", lambda cell, _: _megabytes(_resident(cell)), "list"),
         ],
         heads=["A peak MB", "B peak MB"],
         place=80,
@@ -88,7 +88,7 @@ METRICS = (
     Metric(
         "Peak heap",
         "The most heap that the JVMs of a service used, with garbage not collected yet.",
-        columns=[Column(RESOURCES, 40, "heap\nMB", lambda cell, _: _megabytes(_heaps(cell)), "list", is_roomy)],
+        columns=[Column(RESOURCES, 40, "heap\nMB", lambda cell, _: _megabytes(_heaps(cell)), "list")],
         services=[ByService("peak_heap_bytes", _heaps)],
     ),
     Metric(

@@ -53,16 +53,13 @@ def rounded(value: float | None, digits: int = 3) -> float | None:
 Value = str | int | float | bool | None
 Fields = Mapping[str, Any]
 """Fields of a TrialRecord or a CellSummary by name."""
-ROOMY, WIDE = 100, 132
-"""Terminal widths from which a table has all figures, and a separate column for intervals."""
 
 
 @dataclass(frozen=True)
 class View:
-    """A run shown in tables of at most `width` columns."""
+    """A run shown in tables."""
 
     summary: RunSummary
-    width: int = 140
 
     def name(self, cell: CellSummary) -> str:
         return cell_name(cell, self.summary)
@@ -89,10 +86,6 @@ class Column:
     text: Callable[[CellSummary, View], str]
     kind: Literal["number", "words", "list"] = "number"
     shown: Callable[[View], object] = lambda _: True
-
-
-def is_roomy(view: View) -> bool:
-    return view.width >= ROOMY
 
 
 def column(

@@ -1,12 +1,9 @@
 """The rate of a cell, its uncertainty, and whether it is quotable."""
 
-import textwrap
-
 from sinkbench.analysis.intervals import interval_of_median
 from sinkbench.analysis.rates import median_low_high, most, usable_rate
 from sinkbench.analysis.words import NOT_MEASURED, span, whole
 from sinkbench.metrics.metric import (
-    WIDE,
     Column,
     Export,
     Fields,
@@ -23,7 +20,6 @@ from sinkbench.metrics.taken import Taken
 from sinkbench.results import CellSummary, RatePerSecond
 
 CELLS = "cells"
-_LONGEST_NAME = 28
 
 
 def at_least_in_words(cell: CellSummary) -> str | None:
@@ -50,16 +46,6 @@ def has_interval(cell: CellSummary) -> bool:
     return find(usable_rate(cell), "interval") is not None
 
 
-def is_narrow(view: View) -> bool:
-    return view.width < WIDE
-
-
-def name_in_cells(cell: CellSummary, view: View) -> str:
-    """A label on as many lines as it needs; in a narrow table the sink has a separate line."""
-    parts = cell.label.replace("/", "/\n", 1).split("\n") if is_narrow(view) else [cell.label]
-    return "\n".join(line for part in parts for line in textwrap.wrap(part, _LONGEST_NAME) or [part])
-
-
 def _of_cell(taken: Taken) -> Fields:
     known = [trial for trial in taken.used if trial.records_per_second is not None]
     rates = [trial.records_per_second or 0.0 for trial in known]
@@ -79,8 +65,7 @@ def _of_cell(taken: Taken) -> Fields:
 
 
 def _rate(cell: CellSummary, view: View) -> str:
-    texts = rate_and_spread(cell, view.any(has_interval))
-    return "\n".join(dict.fromkeys(texts)) if is_narrow(view) else texts[0]
+    return rate_and_spread(cell, view.any(has_interval))[0]
 
 
 def _export(name: str, path: str) -> Export:
@@ -128,7 +113,6 @@ METRICS = (
                 30,
                 lambda view: "95 %\ninterval" if view.any(has_interval) else "min-max",
                 lambda cell, view: rate_and_spread(cell, view.any(has_interval))[1],
-                shown=lambda view: not is_narrow(view),
             )
         ],
         heads=["95 % interval", "min-max"],

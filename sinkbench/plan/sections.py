@@ -66,14 +66,6 @@ class PlanLoad(Section):
         default=262_144, description="maximum size of a producer's batch"
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _as_kept_before(cls, value: Any) -> Any:
-        # Kept plans of earlier runs have this key, with this value.
-        if isinstance(value, Mapping) and value.get("pace") == "even":
-            return {key: each for key, each in value.items() if key != "pace"}
-        return value
-
     @property
     def own(self) -> bool:
         """Whether the records are the user's own, with their own sizes and keys."""
