@@ -64,11 +64,7 @@ def prepare_topic(load: Load, client_settings: Mapping[str, str], largest_bytes:
     asked, and OptionsError for refused client settings.
     """
     seen: list[Any] = []
-    config = {
-        "bootstrap.servers": load.bootstrap,
-        "socket.connection.setup.timeout.ms": 5000,
-        "error_cb": seen.append,
-    }
+    config = {"bootstrap.servers": load.bootstrap, "socket.connection.setup.timeout.ms": 5000, "error_cb": seen.append}
     admin = open_client(AdminClient, config, client_settings)
 
     def partitions() -> dict[int, Any] | None:

@@ -100,11 +100,7 @@ def parse_json(text: str | bytes) -> Any:
     try:
         whole = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         value = json.loads(
-            whole,
-            parse_constant=refuse_constant,
-            parse_float=_finite,
-            parse_int=_integer,
-            object_pairs_hook=_distinct,
+            whole, parse_constant=refuse_constant, parse_float=_finite, parse_int=_integer, object_pairs_hook=_distinct
         )
     except UnicodeDecodeError:
         raise ValueError("it is not UTF-8 text") from None

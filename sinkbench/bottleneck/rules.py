@@ -242,14 +242,7 @@ def ranks(of_sink: Sequence[Rule] = ()) -> tuple[tuple[Rule, ...], ...]:
         (request_a_record,),
         # Without free CPU everything else waits for that reason.
         (machine_saturated,),
-        (
-            service_saturated,
-            *of_sink,
-            idle_tasks,
-            absent_tasks,
-            uneven_records,
-            uneven_placement,
-        ),
+        (service_saturated, *of_sink, idle_tasks, absent_tasks, uneven_records, uneven_placement),
         # These are true of most of the above, and count only if nothing explains them.
         (stalled,),
         (waits_for_sink, waits_for_records),

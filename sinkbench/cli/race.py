@@ -52,8 +52,7 @@ def race(
     trials: Annotated[int | None, typer.Option(min=1, max=10_000, help="trials of each cell, not the plan's")] = None,
     results: Results = RESULTS,
     records: Annotated[
-        str | None,
-        typer.Option(help="records of your own in place of the plan's: a file, or kafka://HOST:PORT/TOPIC"),
+        str | None, typer.Option(help="records of your own in place of the plan's: a file, or kafka://HOST:PORT/TOPIC")
     ] = None,
     key: Annotated[str | None, typer.Option(help="path in such a record to its key, such as customer.id")] = None,
     prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the plan's")] = None,

@@ -4,19 +4,7 @@ from sinkbench.analysis.pooler import waits_in
 from sinkbench.analysis.rates import median_known, most
 from sinkbench.analysis.samples import connection_peaks
 from sinkbench.analysis.words import NOT_MEASURED, milliseconds, tenths
-from sinkbench.metrics.metric import (
-    Column,
-    Fields,
-    Metric,
-    Seen,
-    View,
-    column,
-    count,
-    find,
-    number,
-    over,
-    words,
-)
+from sinkbench.metrics.metric import Column, Fields, Metric, Seen, View, column, count, find, number, over, words
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
@@ -90,9 +78,7 @@ METRICS = (
         "Stored records divided by the writes that the sink has counted.",
         of_trial=lambda seen: {"records_per_write": seen.records_per_write},
         of_cell=over(median_known, "records_per_write", of="valid"),
-        columns=[
-            Column(CELLS, 60, "records\n/write", _records_per_write),
-        ],
+        columns=[Column(CELLS, 60, "records\n/write", _records_per_write)],
         heads=["records/write"],
         place=140,
         exports=[number("records_per_write")],

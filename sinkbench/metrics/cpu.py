@@ -13,18 +13,7 @@ from sinkbench.analysis.samples import (
 )
 from sinkbench.analysis.words import NOT_MEASURED, percent, tenths
 from sinkbench.metrics.memory import by_service
-from sinkbench.metrics.metric import (
-    ByService,
-    Column,
-    Fields,
-    Metric,
-    Seen,
-    View,
-    bounds,
-    number,
-    over,
-    rounded,
-)
+from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, View, bounds, number, over, rounded
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken
@@ -108,7 +97,7 @@ METRICS = (
         of_cell=_cpu,
         columns=[
             # Only this column may wrap: rich shrinks every column that may, including names and verdicts.
-            Column(CELLS, 80, "CPU s per\nmillion\nrecords", _all_and_each, "list"),
+            Column(CELLS, 80, "CPU s per\nmillion\nrecords", _all_and_each, "list")
         ],
         heads=["A CPU s per million", "B CPU s per million"],
         place=70,

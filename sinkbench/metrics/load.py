@@ -87,9 +87,7 @@ METRICS = (
         "Time until found",
         "The time from when a record was due until a search finds it.",
         of_cell=over(merged, "searchable_ms", of="valid"),
-        columns=[
-            column(LOADS, 60, "found\np99 ms", "searchable_ms.p99", milliseconds, always=False),
-        ],
+        columns=[column(LOADS, 60, "found\np99 ms", "searchable_ms.p99", milliseconds, always=False)],
         place=240,
         exports=[number("searchable_p99_ms", "searchable_ms.p99")],
     ),

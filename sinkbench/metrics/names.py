@@ -18,11 +18,7 @@ UNREADY = {
     ReasonCode.CONTENT_NOT_CHECKED: "not checked",
 }
 # Other codes are their own words.
-_WORDS = {
-    ReasonCode.TASKS_FAILED: "FAILED",
-    ReasonCode.FOREIGN_RECORDS: "FOREIGN",
-    ReasonCode.INVALID: "invalid",
-}
+_WORDS = {ReasonCode.TASKS_FAILED: "FAILED", ReasonCode.FOREIGN_RECORDS: "FOREIGN", ReasonCode.INVALID: "invalid"}
 
 
 def word_of(fault: ReasonCode) -> str:

@@ -3,19 +3,7 @@
 from sinkbench.analysis.intervals import interval_of_median
 from sinkbench.analysis.rates import median_low_high, most, usable_rate
 from sinkbench.analysis.words import NOT_MEASURED, span, whole
-from sinkbench.metrics.metric import (
-    Column,
-    Export,
-    Fields,
-    Metric,
-    View,
-    bounds,
-    count,
-    find,
-    number,
-    over,
-    words,
-)
+from sinkbench.metrics.metric import Column, Export, Fields, Metric, View, bounds, count, find, number, over, words
 from sinkbench.metrics.taken import Taken
 from sinkbench.results import CellSummary, RatePerSecond
 

@@ -22,24 +22,11 @@ from loadgen.forms import DOCUMENT, Form, is_row
 from loadgen.options import Changes
 from sinkbench.errors import PlanError
 from sinkbench.plan.entries import Acks, DrainEntry, Multiples, PipelineEntry, named_path
-from sinkbench.plan.sections import (
-    FIGURES,
-    Bounds,
-    PlanDrain,
-    PlanLoad,
-    PlanSustain,
-    Prices,
-    Until,
-    bounds_of,
-)
+from sinkbench.plan.sections import FIGURES, Bounds, PlanDrain, PlanLoad, PlanSustain, Prices, Until, bounds_of
 from sinkbench.yamlfile import Section, YamlFile, mistake, to_yaml
 
 # Modes with their own kind of section define their own field.
-PIPELINES = Field(
-    strict=False,
-    min_length=1,
-    description="the pipelines to measure: names or mappings",
-)
+PIPELINES = Field(strict=False, min_length=1, description="the pipelines to measure: names or mappings")
 LOAD = Field(description="the records and how they are produced")
 
 MODES: dict[str, type[Plan]] = {}
@@ -82,13 +69,10 @@ class Plan(Section):
     load: Annotated[PlanLoad, LOAD] = PlanLoad()
     drain: PlanDrain = Field(default=PlanDrain(), description="warm-up and length of drain trials")
     limits: bool = Field(
-        default=False,
-        description="whether to measure the limits of Kafka, Connect and, in each block, the sinks",
+        default=False, description="whether to measure the limits of Kafka, Connect and, in each block, the sinks"
     )
     queries: str | None = Field(
-        default=None,
-        min_length=1,
-        description="folder of queries that run against every index and table after a trial",
+        default=None, min_length=1, description="folder of queries that run against every index and table after a trial"
     )
     prices: Prices | None = Field(default=None, description="prices of resources; null: no costs")
     thresholds: dict[str, Any] | None = Field(

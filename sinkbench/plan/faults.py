@@ -87,8 +87,7 @@ class PlanFault(Section):
         " numbers; too large: text too long to index (default: not json)",
     )
     milliseconds: Annotated[float, Field(ge=0, le=10_000, multiple_of=0.5)] | None = Field(
-        default=None,
-        description="of delay: one-way delay, in steps of 0.5; 0: a proxy without effect (default: 10)",
+        default=None, description="of delay: one-way delay, in steps of 0.5; 0: a proxy without effect (default: 10)"
     )
     how: Cut | None = Field(
         default=None,

@@ -119,8 +119,7 @@ class PlanDrain(Section):
         " replaced until none is left or the total is spent",
     )
     compiling_percent: Annotated[float, Field(gt=0, le=100)] = Field(
-        default=10,
-        description="maximum share of the services' CPU time for compilation in a warm trial",
+        default=10, description="maximum share of the services' CPU time for compilation in a warm trial"
     )
     window_seconds: Seconds = Field(default=15, description="intended time of a drain, from first record to last")
     stall_seconds: Seconds = Field(default=30, description="a trial without progress ends after this time")
@@ -132,8 +131,7 @@ class PlanSustain(Section):
 
     seconds: Seconds = Field(default=30, description="how long a rate is offered")
     arrival_interval_ms: Annotated[int, Field(gt=0, le=10_000)] = Field(
-        default=50,
-        description="time between two progress readings of a sink that stores no times",
+        default=50, description="time between two progress readings of a sink that stores no times"
     )
     latency_records: Annotated[int, Field(gt=0, le=10_000_000)] = Field(
         default=100_000, description="approximate maximum number of records whose latency a trial measures"

@@ -48,10 +48,7 @@ def answer_lines(summary: RunSummary) -> list[str]:
         advice = "; ".join(dict.fromkeys(filter(None, map(_advice, missing))))
         named = "; ".join(f"{cell_name(cell, summary)} ({_why(cell)})" for cell in missing)
         found = [f"No answer: {named}.{f' To have it: {advice}.' if advice else ''}"]
-    return [
-        *found,
-        *(line for each in changes_of(summary) if (line := _change(each, summary))),
-    ]
+    return [*found, *(line for each in changes_of(summary) if (line := _change(each, summary)))]
 
 
 def published_lines(summary: RunSummary) -> list[str]:

@@ -56,10 +56,7 @@ def test_an_index_that_asks_for_a_copy_on_one_node_stays_yellow_and_its_trial_is
 
 @pytest.mark.parametrize(
     ("pipeline", "added", "text"),
-    [
-        (JDBC, {}, "1 node, disk"),
-        (BULK, {"index.translog.durability": "async"}, "1 node, memory (5 s)"),
-    ],
+    [(JDBC, {}, "1 node, disk"), (BULK, {"index.translog.durability": "async"}, "1 node, memory (5 s)")],
 )
 def test_a_trial_on_one_node_holds_and_tells_its_durability(
     stack: LocalStack, tmp_path: Path, pipeline: str, added: dict[str, object], text: str

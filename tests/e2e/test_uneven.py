@@ -124,9 +124,7 @@ def test_shards_that_their_index_itself_keeps_from_a_node_are_not_checked_and_ne
     assert [note for note in record.notes if note.startswith("not checked whether the shards of the index are spread")]
 
 
-def test_an_index_whose_primary_shards_are_uneven_is_made_again_until_they_are_not(
-    stack: LocalStack,
-) -> None:
+def test_an_index_whose_primary_shards_are_uneven_is_made_again_until_they_are_not(stack: LocalStack) -> None:
     address, made = stack.endpoints.sinks["elasticsearch"].address, []
 
     def let_it_be_used_once_it_is_made() -> None:
@@ -216,10 +214,7 @@ def test_what_leaders_alone_acknowledged_is_waited_for_until_the_others_have_it(
     seen_by_all(lambda: topic_codes(stack, 1) == [])
     leader = kafka.copies(NAMES.topic)[1][NAMES.topic][0].leader
     follower = next(name for number, name in enumerate(BROKERS, 1) if number != leader)
-    with (
-        keep_records(plan.load, lambda: stack.endpoints) as own,
-        closing(Cluster(stack, plan, CHECKOUT, own)) as bench,
-    ):
+    with keep_records(plan.load, lambda: stack.endpoints) as own, closing(Cluster(stack, plan, CHECKOUT, own)) as bench:
         stack.faults.freeze(follower)
         later = threading.Timer(3, stack.faults.thaw, [follower])
         later.start()

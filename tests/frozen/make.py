@@ -19,7 +19,7 @@ from typing import Any
 from rich.table import Table
 from ruamel.yaml import YAML
 
-from sinkbench.cli.schema import format_schema
+from scripts.schema import format_schema
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.sections import FIGURES
@@ -58,7 +58,7 @@ __all__ = [
         "outputs",
         "trials",
         "unpack",
-    ),
+    )
 ]
 
 HERE = Path(__file__).parent

@@ -68,9 +68,6 @@ def _connector(name: str, tasks: int, config: dict[str, str], **given: Any) -> C
 
 def facts(**given: Any) -> Facts:
     """A stack of three workers on which nothing runs and nothing is the matter."""
-    sinks = {
-        "elasticsearch": SinkState(cluster=cluster()),
-        "postgres": SinkState(database=database(), pooler=pooler()),
-    }
+    sinks = {"elasticsearch": SinkState(cluster=cluster()), "postgres": SinkState(database=database(), pooler=pooler())}
     machine = Machine(available_bytes=10 * GIGABYTE, free_bytes=50 * GIGABYTE, least_free_bytes=4 * GIGABYTE)
     return Facts(**{"workers": 3, "worker": "http://127.0.0.1:18083", "sinks": sinks, "machine": machine, **given})

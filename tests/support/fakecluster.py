@@ -20,15 +20,7 @@ from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import TrialRecord
 from sinkbench.services.connect import ConnectorStatus, Task
-from sinkbench.sinks import (
-    Arrivals,
-    Capabilities,
-    Created,
-    SinkBloat,
-    SinkOthers,
-    SinkReading,
-    SinkSettings,
-)
+from sinkbench.sinks import Arrivals, Capabilities, Created, SinkBloat, SinkOthers, SinkReading, SinkSettings
 from sinkbench.stack import Facts, ProxyTarget, ServiceState, Usage
 from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources

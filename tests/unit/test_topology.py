@@ -67,10 +67,7 @@ def test_a_name_of_another_sink_tells_its_service() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (
-            "kafka: {nodes: [kafka, kafka-2]}",
-            "mine.yaml:1: kafka.nodes must be a whole number from 1 to 9, found a l",
-        ),
+        ("kafka: {nodes: [kafka, kafka-2]}", "mine.yaml:1: kafka.nodes must be a whole number from 1 to 9, found a l"),
         ("kafka: {nodes: 3}\nconect: {}", "mine.yaml:2: unknown key 'conect' in topology; did you mean 'connect'?"),
         ("kafka: {nodes: 0}", "kafka.nodes must be a whole number from 1 to 9, found 0"),
         ("kafka: {nodes: true}", "kafka.nodes must be a whole number from 1 to 9, found true"),

@@ -16,14 +16,7 @@ from sinkbench.trial.record import check_loaded
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.stop import FaultWatch
 from sinkbench.trial.values import After, Faulted, Loaded, Measured, Timeline
-from sinkbench.trial.workload import (
-    Around,
-    Figures,
-    Workload,
-    disk_to_fill,
-    proxied_network,
-    usual_roles,
-)
+from sinkbench.trial.workload import Around, Figures, Workload, disk_to_fill, proxied_network, usual_roles
 from sinkbench.trial.workloads.drain import load_topic
 from sinkbench.trial.workloads.injection import Injection
 from sinkbench.trial.workloads.sustain import Offering, arrivals_around, clock_ms, one_in, read_arrivals

@@ -19,10 +19,7 @@ PUT_TWICE = "1,000 committed as read, but 1,200 put to the sink by the tasks (so
         ({"put": None, "consumed": None}, {}),
         ({"put": 1200, "stored": 1200}, {PUT_TWICE: False}),
         # What was put twice and stored once is no loss, and does not hide one.
-        (
-            {"put": 1200},
-            {PUT_TWICE: False, "1,200 put to the sink by the tasks, but 1,000 stored (some twice)": False},
-        ),
+        ({"put": 1200}, {PUT_TWICE: False, "1,200 put to the sink by the tasks, but 1,000 stored (some twice)": False}),
         (
             {"put": 1200, "stored": 990},
             {

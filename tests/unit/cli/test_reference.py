@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
+from scripts.reference import env_example, keys_of, plan_keys, reference
 from sinkbench.cli.main import COMMANDS
-from sinkbench.cli.reference import env_example, keys_of, plan_keys, reference
 from sinkbench.plan.plan import Plan
 from sinkbench.settings import CHECKOUT, Settings
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from sinkbench.cli.schema import format_schema
+from scripts.schema import format_schema
 from sinkbench.results import RunSummary, TrialRecord
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "format.schema.json"

@@ -9,14 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.environment import with_sink
-from sinkbench.environment.machine import (
-    allowance,
-    container_kind,
-    disk,
-    kind_of_block,
-    mount_of,
-    own_allowance,
-)
+from sinkbench.environment.machine import allowance, container_kind, disk, kind_of_block, mount_of, own_allowance
 from sinkbench.environment.services import common, flags_of, jvms, version_shown
 from sinkbench.sinks import SinkSettings
 from sinkbench.sinks.elasticsearch.index import settings_of
