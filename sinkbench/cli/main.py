@@ -73,7 +73,6 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "install": ("stack", "Fetch the programs that come from Maven"),
         "settings": ("stack", "Print every setting with its value in force"),
         "propose": ("propose", "Propose an index and a table for your records"),
-        "version": ("stack", "Print sinkbench's version"),
     },
 }
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}

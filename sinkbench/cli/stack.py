@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from sinkbench import __version__
 from sinkbench.cli.options import OnRunningStack, OnStack, commands, running_stack, say, the_stack
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_UNUSABLE
 from sinkbench.race.lock import StarterNote, race_on
@@ -139,9 +138,3 @@ def settings() -> None:
 def install() -> None:
     """`up` does so by itself."""
     LocalStack(load_settings()).install(say)
-
-
-@app.command()
-def version() -> None:
-    """Print sinkbench's version."""
-    sys.stdout.write(f"{__version__}\n")

@@ -1,7 +1,6 @@
 """The events of a run, and their words."""
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -105,20 +104,3 @@ def _audit(record: TrialRecord) -> str:
         counts = {"stale": found.stale, "missing": found.missing or 0, "not deleted keys": found.not_deleted or 0}
     counts |= {"dead letters": found.dead_letters} if found.dead_letters else {}
     return f"{', '.join(f'{count:,} {what}' for what, count in counts.items())} of {found.produced:,}"
-
-
-class Rate:
-    """Records per second over the last 12 readings; `clock` returns seconds."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._seen: list[tuple[float, int]] = []
-
-    def add(self, done: int) -> float:
-        """Returns the rate after a reading of `done` records; a lower count resets it."""
-        now = self._clock()
-        if self._seen and done < self._seen[-1][1]:
-            self._seen.clear()
-        self._seen = [*self._seen[-11:], (now, done)]
-        first, last = self._seen[0], self._seen[-1]
-        return (last[1] - first[1]) / (last[0] - first[0]) if last[0] > first[0] else 0.0

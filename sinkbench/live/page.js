@@ -127,8 +127,7 @@ function showStep(step) {
   now.step = step;
   setText(at("step"), step.name);
   const known = step.done != null && step.records;
-  const rate = step.rate == null ? "" : `, ${whole(step.rate)}/s`;
-  const records = known ? `: ${whole(step.done)} of ${whole(step.records)} records${rate}` : "";
+  const records = known ? `: ${whole(step.done)} of ${whole(step.records)} records` : "";
   setText(at("phase"), step.phase + records);
   at("progress").hidden = !known;
   if (known) at("progress").value = Math.min(step.done / step.records, 1);

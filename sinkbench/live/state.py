@@ -8,7 +8,7 @@ from statistics import median
 from typing import Literal, TypedDict, cast
 
 from sinkbench.analysis.samples import Sample, connection_peaks
-from sinkbench.live.events import Events, Rate, RunStep, trial_line
+from sinkbench.live.events import Events, RunStep, trial_line
 from sinkbench.metrics.taken import at_least, rated
 from sinkbench.results import TrialRecord
 from sinkbench.secrets import redacted
@@ -41,7 +41,6 @@ class StepNow(TypedDict):
     phase: str
     done: int | None
     records: int | None
-    rate: float | None
 
 
 class CellNow(TypedDict):
@@ -153,7 +152,6 @@ class LiveRun(Events):
         self._cells: dict[str, CellNow] = {}
         self._valid: dict[str, list[TrialRecord]] = {}
         self._step = _step(RunStep(0, 0, "", "trial"))
-        self._rates = Rate(clock)
         self._course = LastMinute()
         self._lines: deque[LogLine] = deque(maxlen=MOST_LINES)
         self._said = 0
@@ -179,7 +177,7 @@ class LiveRun(Events):
         with self._lock:
             self._left, self._step_began = step.left_seconds, self._clock()
             self._step = _step(step)
-            self._course, self._rates = LastMinute(), Rate(self._clock)
+            self._course = LastMinute()
             for key, cell in self._cells.items():
                 cell["state"] = _at_rest(cell)
                 if key in step.cells:
@@ -188,13 +186,12 @@ class LiveRun(Events):
 
     def phase(self, text: str) -> None:
         with self._lock:
-            self._step = {**self._step, "phase": redacted(text), "done": None, "records": None, "rate": None}
-            self._rates = Rate(self._clock)
+            self._step = {**self._step, "phase": redacted(text), "done": None, "records": None}
             self._note("step")
 
     def progress(self, done: int, total: int) -> None:
         with self._lock:
-            self._step = {**self._step, "done": done, "records": total, "rate": round(self._rates.add(done), 1)}
+            self._step = {**self._step, "done": done, "records": total}
             self._note("step")
 
     def sample(self, sample: Sample) -> None:
@@ -272,7 +269,7 @@ class LiveRun(Events):
 
 
 def _step(step: RunStep) -> StepNow:
-    unknown = {"phase": "", "done": None, "records": None, "rate": None}
+    unknown = {"phase": "", "done": None, "records": None}
     return cast("StepNow", {"number": step.number, "total": step.total, "name": redacted(step.name), **unknown})
 
 

@@ -4,7 +4,7 @@ from sinkbench.analysis.pooler import waits_in
 from sinkbench.analysis.rates import median_known, most
 from sinkbench.analysis.samples import connection_peaks
 from sinkbench.analysis.words import NOT_MEASURED, milliseconds, tenths
-from sinkbench.metrics.metric import Column, Fields, Metric, Seen, View, column, count, find, number, over, words
+from sinkbench.metrics.metric import Column, Fields, Metric, Seen, column, count, find, number, over, words
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
@@ -24,10 +24,6 @@ def connection_counts(found: Connections) -> list[int]:
     """The most connections of clients and of the server if they differ, as with a pooler; else one number, or none."""
     known = (count for count in (found.clients_peak, found.server_peak) if count is not None)
     return list(dict.fromkeys(known))
-
-
-def _records_per_write(cell: CellSummary, _: View) -> str:
-    return tenths(cell.records_per_write, 99.95)
 
 
 def _of_trial(seen: Seen) -> Fields:
@@ -78,7 +74,7 @@ METRICS = (
         "Stored records divided by the writes that the sink has counted.",
         of_trial=lambda seen: {"records_per_write": seen.records_per_write},
         of_cell=over(median_known, "records_per_write", of="valid"),
-        columns=[Column(CELLS, 60, "records\n/write", _records_per_write)],
+        columns=[Column(CELLS, 60, "records\n/write", lambda cell, _: tenths(cell.records_per_write, 99.95))],
         heads=["records/write"],
         place=140,
         exports=[number("records_per_write")],

@@ -3,7 +3,7 @@
 from sinkbench.analysis.intervals import interval_of_median
 from sinkbench.analysis.rates import median_low_high, most, usable_rate
 from sinkbench.analysis.words import NOT_MEASURED, span, whole
-from sinkbench.metrics.metric import Column, Export, Fields, Metric, View, bounds, count, find, number, over, words
+from sinkbench.metrics.metric import Column, Export, Fields, Metric, bounds, count, find, number, over, words
 from sinkbench.metrics.taken import Taken
 from sinkbench.results import CellSummary, RatePerSecond
 
@@ -52,10 +52,6 @@ def _of_cell(taken: Taken) -> Fields:
     return {**fields, "records_per_second": rate}
 
 
-def _rate(cell: CellSummary, view: View) -> str:
-    return rate_and_spread(cell, view.any(has_interval))[0]
-
-
 def _export(name: str, path: str) -> Export:
     return Export(name, "DOUBLE", lambda cell, _: find(usable_rate(cell), path))
 
@@ -65,7 +61,7 @@ METRICS = (
         "Records per second",
         "How many records a cell stores per second once it is warm: the median of its valid trials.",
         of_cell=_of_cell,
-        columns=[Column(CELLS, 20, "records/s", _rate)],
+        columns=[Column(CELLS, 20, "records/s", lambda cell, view: rate_and_spread(cell, view.any(has_interval))[0])],
         heads=["measured records/s", "A records/s", "B records/s"],
         place=40,
         exports=[

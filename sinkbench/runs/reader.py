@@ -178,11 +178,7 @@ def _folders(root: Path) -> list[Path]:
         ) from None
     except OSError as failed:
         raise ResultsError(f"{root}: cannot be read ({failed.strerror}); name a folder of results") from None
-    return sorted(folders, key=_age, reverse=True)
-
-
-def _age(folder: Path) -> tuple[bool, str]:
-    return bool(_STAMP.match(folder.name)), folder.name
+    return sorted(folders, key=lambda folder: (bool(_STAMP.match(folder.name)), folder.name), reverse=True)
 
 
 def _row(folder: Path) -> RunRow:

@@ -127,7 +127,7 @@ def _in_short(cell: CellSummary | None) -> str:
         lines.append("nothing since")
     elif not found.target:
         # The control without a fault.
-        lines += [f"uneven {tenths(found.rate_seconds)} s"] if _is_uneven(found) else []
+        lines += [f"uneven {tenths(found.rate_seconds)} s"] if not found.target and found.rate_seconds else []
         return "\n".join(lines)
     elif cell.backlog_records is not None:
         # A drain has no steady rate to return to.
@@ -143,11 +143,6 @@ def _in_short(cell: CellSummary | None) -> str:
     lines += ["manual action"] if found.acts else []
     lines += [f"stuck {tenths(found.stuck_seconds)} s"] if (found.stuck_seconds or 0.0) >= _LONG_STUCK_SECONDS else []
     return "\n".join(lines)
-
-
-def _is_uneven(found: Recovery) -> bool:
-    """Whether the rate dropped although there was no fault."""
-    return not found.target and bool(found.rate_seconds)
 
 
 def _slower(found: Recovery) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sinkbench.analysis.words import percent
 from sinkbench.doctor.configs import pool_of
 from sinkbench.doctor.diagnosis import Area, Connector, Facts, Found, NotSeen, Rule
-from sinkbench.sinks.values import Database, DataNode, Pooler
+from sinkbench.sinks.values import DataNode, Pooler
 
 # Below this the kernel begins to kill processes.
 LEAST_AVAILABLE_BYTES = 500_000_000
@@ -47,16 +47,12 @@ def _asked(facts: Facts, *, pooled: bool) -> Iterator[_Asked | NotSeen]:
         yield _Asked(each, each.tasks * pool.least, each.tasks * pool.most, less)
 
 
-def _database(facts: Facts) -> Database | None:
-    return next((state.database for state in facts.sinks.values() if state.database is not None), None)
-
-
 def _pooler(facts: Facts) -> Pooler | None:
     return next((state.pooler for state in facts.sinks.values() if state.pooler is not None), None)
 
 
 def too_many_connections(facts: Facts) -> Iterator[Found | NotSeen]:
-    if (database := _database(facts)) is None:
+    if (database := next(filter(None, (state.database for state in facts.sinks.values())), None)) is None:
         return
     for asked in _asked(facts, pooled=False):
         if isinstance(asked, NotSeen):
