@@ -22,8 +22,7 @@ class ChangeStream:
     Without a present key, an update or delete becomes an insert; without an absent one, an insert becomes an update.
     Inserts and deletes choose keys evenly. An update chooses by `skew`: the k-th of n present keys with a probability
     of about k^-exponent (the density x^-exponent between 1 and n + 1, rounded down). A key keeps its rank until it is
-    deleted.
-    """
+    deleted."""
 
     def __init__(self, changes: Changes, keys: int) -> None:
         self._changes = changes
@@ -69,8 +68,7 @@ class ChangeStream:
 def _zipf_shares(draws: npt.NDArray[np.float64], count: Whole, exponent: float) -> npt.NDArray[np.float64]:
     """Maps each draw to its rank among `count` keys by Zipf's law, as a share of `count`.
 
-    The inverse of the distribution with the density x^-exponent between 1 and count + 1.
-    """
+    The inverse of the distribution with the density x^-exponent between 1 and count + 1."""
     end = np.maximum(count, 1) + 1.0
     rest = 1 - exponent
     x = end**draws if abs(rest) < 1e-9 else (1 + draws * (end**rest - 1)) ** (1 / rest)

@@ -44,8 +44,7 @@ def parse(text: str | bytes) -> Any:
 def crc_before_bench(record: Mapping[str, Any]) -> int:
     """Returns the CRC-32 of a record's canonical text up to "bench". Raises ValueError for too deep nesting.
 
-    Continued with the canonical text of "bench" and "]" it is the checksum.
-    """
+    Continued with the canonical text of "bench" and "]" it is the checksum."""
     try:
         return zlib.crc32(f"[{_ENCODE(record)},".encode())
     except RecursionError:

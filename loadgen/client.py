@@ -61,8 +61,7 @@ def prepare_topic(load: Load, client_settings: Mapping[str, str], largest_bytes:
     """Creates the topic unless it exists, and waits for its leaders; other processes may do so at the same time.
 
     Raises BrokerError if no broker answers within 8 s, it refuses, or the topic has other partitions or replicas than
-    asked, and OptionsError for refused client settings.
-    """
+    asked, and OptionsError for refused client settings."""
     seen: list[Any] = []
     config = {"bootstrap.servers": load.bootstrap, "socket.connection.setup.timeout.ms": 5000, "error_cb": seen.append}
     admin = open_client(AdminClient, config, client_settings)
@@ -142,8 +141,7 @@ def producer_config(load: Load, largest_bytes: int = 0) -> dict[str, Any]:
 def open_producer(load: Load, client_settings: Mapping[str, str], largest_bytes: int = 0) -> Producer:
     """Returns a producer that is connected, knows the topic's partitions, and has its producer id if it needs one.
 
-    Raises BrokerError if the broker does not answer, and OptionsError if the client refuses its settings.
-    """
+    Raises BrokerError if the broker does not answer, and OptionsError if the client refuses its settings."""
     # Without its id a producer delays the first records by up to half a second, which would look like the broker's
     # latency. Only the client's statistics show when it has one.
     states: set[str] = set()
@@ -184,8 +182,7 @@ def read_client_config(path: Path | None) -> dict[str, str]:
 def parse_client_config(text: str, name: str = "client-config") -> dict[str, str]:
     r"""Parses `key=value` lines; in the value of a key that ends in .pem, \n stands for a line end.
 
-    Raises OptionsError, with `name` and the line's number, if a setting is not accepted.
-    """
+    Raises OptionsError, with `name` and the line's number, if a setting is not accepted."""
     settings: dict[str, str] = {}
     for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
         if not line or line.startswith("#"):

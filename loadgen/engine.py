@@ -45,8 +45,7 @@ def run(
     A record has failed if the broker refused it, if it was not acknowledged within `delivery_timeout_seconds`, or if it
     was still in flight 5 s after an interrupt (`stop`). A load ends early if records fail and none was acknowledged for
     that timeout; with a rate and a duration it ends at the latest 1 s after its duration. Raises UnusableError, before
-    anything is produced, if an option, the broker or the topic cannot be used.
-    """
+    anything is produced, if an option, the broker or the topic cannot be used."""
     return _Run(load, on_progress, stop or threading.Event(), client_settings or {}, dataset).to_the_end()
 
 
@@ -54,8 +53,7 @@ class Schedule:
     """The open-loop schedule: record i is due at start + i / rate, in whole microseconds since the epoch.
 
     A slow generator or broker sends late, but moves no due time, so latency from `due_us` includes the waiting (no
-    coordinated omission).
-    """
+    coordinated omission)."""
 
     def __init__(self, rate: float, start_us: int) -> None:
         self._interval_us = 1e6 / rate

@@ -57,8 +57,7 @@ def has_schema(form: str) -> bool:
 class Wording:
     """The constant parts of a record's text in one form, each between the value before and that of its own name.
 
-    `q` ends with the quality itself, which is always the same; `sum` is empty in a form that has no checksum.
-    """
+    `q` ends with the quality itself, which is always the same; `sum` is empty in a form that has no checksum."""
 
     def __init__(self, form: Form) -> None:
         self.form, row = form, is_row(form)

@@ -34,8 +34,7 @@ def read_bytes(
     """Returns the content of a file, or of an unnamed pipe, as in `<(...)`.
 
     A `private` file that others than its owner may use is refused. Raises FileNotFoundError, for which each caller has
-    its own advice, or the exception that `error` makes of a message.
-    """
+    its own advice, or the exception that `error` makes of a message."""
     try:
         # A FIFO without a writer would block forever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -95,8 +94,7 @@ def printable(text: str) -> str:
 def parse_json(text: str | bytes) -> Any:
     """Parses a JSON text. Raises ValueError if it is not JSON, or programs may read it differently.
 
-    Numbers must be finite and whole numbers below 2^64, keys distinct, texts valid, and nesting at most 100 levels.
-    """
+    Numbers must be finite and whole numbers below 2^64, keys distinct, texts valid, and nesting at most 100 levels."""
     try:
         whole = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         value = json.loads(

@@ -47,8 +47,7 @@ class Maker(Protocol):
     def batch(self, seq: int, count: int, due_us: int | Sequence[int], sent_us: int) -> list[Message]:
         """Makes the records `seq` to `seq + count - 1`, where `count` is at most `longest_batch(seq)`.
 
-        Times are in microseconds since the epoch; `due_us` is one number if all were due at once.
-        """
+        Times are in microseconds since the epoch; `due_us` is one number if all were due at once."""
 
 
 LARGEST_BATCH = 500
@@ -65,8 +64,7 @@ ROUNDS_AT_ONCE, BATCHES_AT_ONCE = 256, 40
 class _Gauges:
     """The gauges of a load: the first at a station has its id, others "<id>-<k>".
 
-    Their level is the station's tide with a constant offset of at most 20 mm.
-    """
+    Their level is the station's tide with a constant offset of at most 20 mm."""
 
     def __init__(self, keys: int) -> None:
         every = load_stations()
@@ -90,8 +88,7 @@ class RecordMaker:
     """Makes the records of one load: `seq` has key number `seq % keys` and that gauge's level number `seq // keys`.
 
     Padding is cut consecutively from 4 MiB of random printable characters (92 of them: 6.5 bits a byte), which repeat
-    at another place of a record.
-    """
+    at another place of a record."""
 
     def __init__(self, load: Load) -> None:
         """Prepares the parts of all records. Raises OptionsError if `record_bytes` is too small for the longest one."""
@@ -246,8 +243,7 @@ def made_by(maker: Maker, first_seq: int, count: int) -> list[bytes]:
 def columns_of(count: int, keys: int) -> dict[str, Table]:
     """The contents of the first `count` records as a star schema, computed without making the records.
 
-    Each row of `records` refers to a row of `gauges`, `rounds` and `levels`. `level` is in mm.
-    """
+    Each row of `records` refers to a row of `gauges`, `rounds` and `levels`. `level` is in mm."""
     found = _Gauges(keys)
     rounds = -(-count // keys)
     seq = np.arange(count, dtype=np.int64)

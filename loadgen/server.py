@@ -59,8 +59,7 @@ def make_app(
 ) -> Starlette:
     """Returns the application of `service`; without `users` every client has access.
 
-    `cancel_seconds` limits the wait of a DELETE; `hosts` are the allowed Host names.
-    """
+    `cancel_seconds` limits the wait of a DELETE; `hosts` are the allowed Host names."""
     middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)]
     if users:
         middleware.append(Middleware(AuthenticationMiddleware, backend=_Users(users), on_error=_not_let_in))
@@ -215,8 +214,7 @@ def serve(
 ) -> int:
     """Serves `app` until SIGTERM or Ctrl-C, then stops a running load; returns the exit code.
 
-    Raises OptionsError if the address cannot be bound, or is not loopback though `lacks` names missing options.
-    """
+    Raises OptionsError if the address cannot be bound, or is not loopback though `lacks` names missing options."""
     listener = _listen(listen, lacks)
     host, port = listener.getsockname()[:2]
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -100,8 +100,7 @@ class DatasetFacts(BaseModel, extra="ignore", frozen=True):
         sha256: of the kept records with their keys, independent of the file format.
         bytes: of all values, without the member "bench".
         whole: whether these are all records of the source.
-        left_out: records of a topic without a value (tombstones).
-    """
+        left_out: records of a topic without a value (tombstones)."""
 
     source: str
     sha256: str

@@ -1,8 +1,7 @@
 """What can go wrong, as one tree with the root `SinkbenchError`. `Interrupted` is not in it: nothing is wrong.
 
 Every message is one line: the thing, what was found, and what to do. `ReasonCode` lists what makes the figures of a
-trial, or of a cell, unusable: programs decide on the code, people read the text.
-"""
+trial, or of a cell, unusable: programs decide on the code, people read the text."""
 
 from enum import StrEnum
 
@@ -25,8 +24,7 @@ class Interrupted(SystemExit):
     """SIGINT (Ctrl-C), SIGTERM, or SIGHUP (a closed terminal).
 
     It is not KeyboardInterrupt, which the command line's library handles itself. As a SystemExit it makes psycopg
-    cancel a query, so that the connection can be used to clean up.
-    """
+    cancel a query, so that the connection can be used to clean up."""
 
 
 class SinkbenchError(Exception):

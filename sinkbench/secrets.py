@@ -1,6 +1,5 @@
 """Secrets must not leave the process: code that reads one conceals it, and the terminal and a run's files are redacted.
-Answers of services, stack traces and addresses may quote a secret.
-"""
+Answers of services, stack traces and addresses may quote a secret."""
 
 import html
 import json

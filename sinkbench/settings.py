@@ -120,8 +120,7 @@ class Settings(BaseSettings):
 
     def ports(self) -> list[tuple[int, str, str]]:
         """Returns (port with offset, variable, service) for each port of the stack, in starting order. Raises
-        SettingsError if a port is out of range, or used twice, including that of the live page.
-        """
+        SettingsError if a port is out of range, or used twice, including that of the live page."""
         layout = self.layout
         named = [(name, node.name, node.number) for name in PORTS for node in layout.of(name.split("_")[0])]
         for node in layout.of("connect"):

@@ -8,8 +8,7 @@ _LISTED_AT_MOST = 12
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Returns the known name most similar to `name`, ignoring case; None if there is none. If no spelling is similar,
-    it is the shortest name that contains `name`: `jdbc` finds `postgres/jdbc`.
-    """
+    it is the shortest name that contains `name`: `jdbc` finds `postgres/jdbc`."""
     by_folded = {candidate.casefold(): candidate for candidate in sorted(known, reverse=True)}
     folded = name.casefold()
     close = difflib.get_close_matches(folded, sorted(by_folded), n=1, cutoff=0.6)

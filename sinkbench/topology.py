@@ -1,6 +1,5 @@
 """Topologies: the nodes of each service, and what they replicate (docs/topologies.md). A service's first node has the
-service's name ("kafka"), others a longer one ("kafka-2"); workers are numbered from 1 ("connect-1").
-"""
+service's name ("kafka"), others a longer one ("kafka-2"); workers are numbered from 1 ("connect-1")."""
 
 from __future__ import annotations
 

@@ -53,8 +53,7 @@ class Section(BaseModel):
 
 def mistake(text: str, *at: str | int) -> PydanticCustomError:
     """Returns an error for a model's validator to raise. In `text`, "{name}" stands for the dotted name of the wrong
-    key; `at` is its path below the value under validation.
-    """
+    key; `at` is its path below the value under validation."""
     return PydanticCustomError(_CUSTOM, "{text}", {"text": text, "at": at})
 
 
@@ -101,8 +100,7 @@ _Representer.add_representer(str, _Representer.represent_str)
 class YamlFile:
     """A YAML file: its plain values in `content`, and their lines. Messages call such a file a `kind`, as "plan".
 
-    Raises `error`, with file and line, if the file cannot be read, is not UTF-8 YAML, or is not one mapping.
-    """
+    Raises `error`, with file and line, if the file cannot be read, is not UTF-8 YAML, or is not one mapping."""
 
     def __init__(self, path: Path, kind: str, error: type[UserError]) -> None:
         self.path = path
@@ -199,8 +197,7 @@ class YamlFile:
 
     def _check(self, root: object) -> None:
         """Refuses half a surrogate pair, which cannot be printed, and aliases that contain themselves or expand a small
-        file to a huge one.
-        """
+        file to a huge one."""
         left: list[Any] = [root]
         for _ in range(_MOST_VALUES):
             if not left:

@@ -46,8 +46,7 @@ def open_dataset(
 
     `source` is a file (newline-delimited JSON, a JSON array or CSV, also compressed by gzip, or Parquet) or
     kafka://HOST:PORT/TOPIC; `key` is the path in a record to its key. Raises DatasetError, with the line, if it has no
-    usable records, and OptionsError for an invalid path or setting.
-    """
+    usable records, and OptionsError for an invalid path or setting."""
     steps = None if key is None else steps_of(key)
     left_out, whole, builder = 0, True, Builder(most_bytes)
     found: Iterator[tuple[str, bytes, bytes | None]]
@@ -123,8 +122,7 @@ def key_at(record: Any, steps: tuple[str, ...]) -> bytes | None:
 def _records_of_file(path: Path, most_bytes: int) -> Iterator[tuple[str, bytes]]:
     """Yields the records of a file, each after its place; the first `most_bytes` decide the types of CSV columns.
 
-    Raises DatasetError, with the line or record, if it cannot be read or ends early.
-    """
+    Raises DatasetError, with the line or record, if it cannot be read or ends early."""
     with _opened(path) as file:
         start = file.read(1 << 12)
         file.seek(0)

@@ -78,8 +78,7 @@ def read_topic(
 
     Returns its records by time, whether these are all (else they are those up to one moment, from all partitions), and
     the number of its tombstones. Raises DatasetError if the cluster does not answer, has no such topic, or sends
-    nothing for 30 s.
-    """
+    nothing for 30 s."""
     errors: list[Any] = []
     config = {
         "bootstrap.servers": address.bootstrap,

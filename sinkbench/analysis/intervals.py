@@ -7,8 +7,7 @@ rates and 93 % of ratios, with more 95 to 99 % (test_intervals.py).
 Of two independent samples (one cell in two runs) the ratio of medians has the interval of the difference of log
 medians, not widened: it covers 94 to 98 % of simulated cases. The test is that of Mann and Whitney (1947), which one
 stalled trial moves by one rank, corrected by Holm (1979, Scandinavian Journal of Statistics 6): the chance of any false
-claim in a table is at most 5 % (tests/unit/runs/test_compare.py).
-"""
+claim in a table is at most 5 % (tests/unit/runs/test_compare.py)."""
 
 import hashlib
 import math
@@ -86,8 +85,7 @@ def widened_level(count: int, confidence: float = CONFIDENCE) -> float:
 
     A bootstrap of few values is too narrow: it divides by n instead of n - 1 and uses a normal quantile instead of t.
     The tail is Phi(-sqrt(n / (n - 1)) t(n - 1; 1 - alpha / 2)) (T. Hesterberg, "What Teachers Should Know About the
-    Bootstrap", The American Statistician 69, 2015, section 4.4).
-    """
+    Bootstrap", The American Statistician 69, 2015, section 4.4)."""
     # Imported here: it takes a second, and most commands do not need it.
     from scipy import special
 

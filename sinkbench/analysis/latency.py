@@ -5,8 +5,7 @@ Latency counts from `due_us`, when the schedule meant to send a record, so that 
 
 Readings of lag are not independent, so after the warm-up (`rates.mser`) a line is fitted by least squares to the means
 of 10 to 20 equal batches, with the usual t interval of its slope (batch means: A. M. Law, "Simulation Modeling and
-Analysis", 5th ed. 2015, section 9.5.3).
-"""
+Analysis", 5th ed. 2015, section 9.5.3)."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -111,8 +110,7 @@ def lag_of(
 
     It is "growing" if the slope's interval lies above 1 % of the load, "bounded" if below, else or for fewer than 20
     readings "cannot tell". Times run from the start of the load until its last record was due; NaN is an unknown lag;
-    readings before `from_seconds` are warm-up.
-    """
+    readings before `from_seconds` are warm-up."""
     times, values = _known(times_seconds, lags)
     largest = None if not values.size else round(float(values.max()))
     last = None if not values.size else round(float(values[-1]))

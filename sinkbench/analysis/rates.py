@@ -9,8 +9,7 @@ rest:
 
 What is cut off must differ from the rest: medians more than 10 % apart, and a Mann-Whitney test with p < 0.01; else
 fewer batches are cut off. The trial is steady if the rest does not differ so before and after its middle, nor where
-MSER would cut the whole series, which finds late steps.
-"""
+MSER would cut the whole series, which finds late steps."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -34,8 +33,7 @@ def drain_rate(
 ) -> float | None:
     """The mean rate of a warm drain: records over time, from `from_seconds` (samples' clock; else from 10 %) until 90 %
     of its `total` records were stored, since partitions run dry one by one. Both ends are interpolated linearly, with
-    an error of at most one sampling interval. None if an end was not seen, or fewer than 4 samples show progress.
-    """
+    an error of at most one sampling interval. None if an end was not seen, or fewer than 4 samples show progress."""
     if total < 1:
         raise ValueError(f"total must be at least 1, found {total}")
     times, counts = progress(times_seconds, stored)

@@ -217,8 +217,7 @@ class Promise:
     """What a sink guarantees for a record that it reports as stored; None is unknown.
 
     `nodes` of `most_nodes` that are configured have it; `flushed` tells which have it on disk, `behind_seconds` how
-    late the disk may be if none has. `how` is the setting responsible, `unsure` why nothing survives a crash.
-    """
+    late the disk may be if none has. `how` is the setting responsible, `unsure` why nothing survives a crash."""
 
     nodes: int | None
     flushed: Literal["all", "one", "none"]
@@ -261,8 +260,7 @@ def index_promise(settings: Mapping[str, str | None], sync_seconds: float | None
 
     All in-sync copies have it in their translog: on disk if `index.translog.durability` is request, else flushed every
     `sync_seconds` (`index.translog.sync_interval`). Unassigned copies are not written, so `as_replicated` adds how many
-    there are.
-    """
+    there are."""
     durability, replicas = (settings.get(f"index.{name}") for name in ("translog.durability", "number_of_replicas"))
     if durability is None or replicas is None or not replicas.isdecimal():
         return None

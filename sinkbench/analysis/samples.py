@@ -33,8 +33,7 @@ class Sample:
         cpu_seconds: of each service since it started, and of `CONTROLLER`; None has ended, missing was not read.
         troubles: what is wrong with services, by name.
         signs: further readings by name, as in SinkReading, also of tasks and the machine; missing was not read.
-        silent: services that did not answer in time, and when each last answered, on the sampler's clock.
-    """
+        silent: services that did not answer in time, and when each last answered, on the sampler's clock."""
 
     seconds: float
     stored: int | None

@@ -8,8 +8,7 @@ to 6; with lambda: B. Schwartz, Practical Scalability Analysis with the Universa
 
 Its inverse is linear: N / X = a + b N + c N (N - 1), with a + b = 1 / lambda, b = sigma / lambda, c = kappa / lambda,
 none below 0. It is fitted by constrained least squares (`scipy.optimize.nnls`) of residuals relative to the rate, since
-noise grows with the rate.
-"""
+noise grows with the rate."""
 
 import math
 from collections.abc import Mapping
@@ -68,8 +67,7 @@ def scaling_of(label: str, workers: int, rates: Mapping[int, Mapping[int, float]
     """How one pipeline scales, from valid rates by tasks, then by block; with bootstrap intervals from 5 blocks on.
 
     The fit is not `supported` with fewer than 4 numbers of tasks, or if a median is more than 10 % off and R^2 below
-    0.95, or one is more than 25 % off. A peak needs kappa's interval above 0, sigma's below 1, and no more tasks.
-    """
+    0.95, or one is more than 25 % off. A peak needs kappa's interval above 0, sigma's below 1, and no more tasks."""
     medians = {tasks: float(np.median(list(each.values()))) for tasks, each in sorted(rates.items()) if each}
     usable = {tasks: rate for tasks, rate in medians.items() if rate > 0}
     law = fit(usable)

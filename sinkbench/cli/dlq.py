@@ -33,8 +33,7 @@ def dlq(
     """It prints how many records it has, why, and from where, without those that were played back.
 
     --play-back sends each record to its partition once more, without Connect's headers. Fix the cause first: what
-    fails again comes back.
-    """
+    fails again comes back."""
     stack = running_stack(stack_name)
     name = topic or _only_queue(stack)
     with closing(DeadLetterQueue(stack.endpoints.kafka, stack.endpoints.kafka_settings, name)) as queue:

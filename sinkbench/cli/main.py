@@ -35,8 +35,7 @@ def keep_few_heaps() -> bool:
     """Makes this process use few heaps and return large blocks at once; call it before threads start.
 
     glibc makes a heap for each of up to eight threads a core and keeps what is freed, which looked like a leak of 60 to
-    400 MB an hour. Returns whether the C library supports it.
-    """
+    400 MB an hour. Returns whether the C library supports it."""
     tell = getattr(ctypes.CDLL(None), "mallopt", None)
     # musl has the function, too, and says that it did nothing.
     return tell is not None and bool(tell(_ARENA_MAX, MOST_HEAPS)) and bool(tell(_MMAP_THRESHOLD, LARGE_BYTES))

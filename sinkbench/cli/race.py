@@ -68,8 +68,7 @@ def race(
     """Starts the stack if it is down, takes all trials, and stops what it started.
 
     Exit code 1 if a cell does not pass: a record was lost, doubled or altered, a trial was not audited, a task FAILED,
-    a load was not kept up with, no trial is valid, a threshold is not met. Code 3 if a threshold is not decided.
-    """
+    a load was not kept up with, no trial is valid, a threshold is not met. Code 3 if a threshold is not decided."""
     wanted = read_plan(plan or CHECKOUT / load_settings().plan)
     out = Console(soft_wrap=True, stderr=as_json, quiet=quiet)
     if trials is not None:

@@ -52,8 +52,7 @@ def noise(
 ) -> None:
     """Races a pipeline against itself: how often a difference is claimed, and the smallest that would be found.
 
-    Exit code 1 if a cell does not pass, or the trials are too few to tell.
-    """
+    Exit code 1 if a cell does not pass, or the trials are too few to tell."""
 
     def outcome_of(trials: Sequence[TrialRecord]) -> Noise | None:
         taken = [[trial for trial in trials if trial.label == label] for label in LABELS]
@@ -72,8 +71,7 @@ def overhead(
 ) -> None:
     """Races a pipeline with all probes against the same with none: the monitoring overhead.
 
-    Exit code 1 if a cell does not pass, or the trials are too few to tell.
-    """
+    Exit code 1 if a cell does not pass, or the trials are too few to tell."""
     plan = partial(overhead_plan, stamping=stamping_sinks())
     _race(pipeline, plan, minutes, results, stack_name, overhead_of, overhead_lines)
 

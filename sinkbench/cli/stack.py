@@ -106,8 +106,7 @@ def scale(
 ) -> None:
     """It gets MULTIPLE x workers tasks, by Connect's REST alone, and the command waits until they run.
 
-    Exit code 1 if one of them FAILED, or the workers do not have equally many.
-    """
+    Exit code 1 if one of them FAILED, or the workers do not have equally many."""
     stack = running_stack(stack_name)
     count = workers or stack.workers
     tasks = multiple * count

@@ -55,8 +55,7 @@ class Rule:
 @dataclass(frozen=True)
 class Diagnosis:
     """Result of all rules: findings, the ones that invalidate a race first, and codes of the rules that were checked.
-    `unseen` says by code why other rules were not checked.
-    """
+    `unseen` says by code why other rules were not checked."""
 
     findings: tuple[Found, ...]
     checked: tuple[str, ...]
@@ -131,8 +130,7 @@ class Connector:
         placement: number of tasks by worker; empty during a rebalance.
         failed: number of FAILED tasks; `cause` says why, in one line.
         pooled: whether `url` leads to a pooler; None without a URL.
-        unsafe: why a crash loses records that its index or table has acknowledged, one line each.
-    """
+        unsafe: why a crash loses records that its index or table has acknowledged, one line each."""
 
     name: str
     label: str
@@ -182,8 +180,7 @@ class Facts:
         refusals: why a race of the plan would not begin, one line each.
         connectors: those that exist, then those of the plan's cells.
         topics: the number of records that each partition has taken so far, of topics that connectors read.
-        unseen: by area, why it could not be seen.
-    """
+        unseen: by area, why it could not be seen."""
 
     workers: int
     worker: str = "WORKER"

@@ -1,6 +1,5 @@
 """The environment of a run: the machine and the services that its figures depend on, without hosts, users or paths.
-Unknown values are None. Nothing here changes a service, or is asked again during a trial.
-"""
+Unknown values are None. Nothing here changes a service, or is asked again during a trial."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,8 +22,7 @@ def describe(
     stack: Stack, checkout: Path, plugins: Mapping[str, str | None] | None = None, load: PlanLoad | None = None
 ) -> dict[str, JsonValue]:
     """Returns the controller's machine, and version, JVM, limits and durability of each service, without sinks'
-    settings. Raises StackError if a service that sinkbench started does not answer.
-    """
+    settings. Raises StackError if a service that sinkbench started does not answer."""
     endpoints = stack.endpoints
     sinks = about_sinks(endpoints)
     kind, own = container()

@@ -116,8 +116,7 @@ def container() -> tuple[str, Allowance | None]:
 
 def container_kind(marks: set[str], variables: Mapping[str, str], cgroups: str) -> str:
     """Returns kubernetes, podman, docker, lxc, another kind that names itself, or "none". `marks` are the existing ones
-    of /.dockerenv and /run/.containerenv, `cgroups` the text of /proc/self/cgroup.
-    """
+    of /.dockerenv and /run/.containerenv, `cgroups` the text of /proc/self/cgroup."""
     if "KUBERNETES_SERVICE_HOST" in variables or re.search(r"/[^\n]*kubepods", cgroups):
         return "kubernetes"
     if "/run/.containerenv" in marks:
@@ -128,8 +127,7 @@ def container_kind(marks: set[str], variables: Mapping[str, str], cgroups: str) 
 
 def own_allowance(cgroups: str, read: Callable[[str], str | None], cpus_allowed: int | None = None) -> Allowance | None:
     """Returns the smallest limits of a process's control groups (version 2), parents and affinity mask; None if they
-    are unknown, as with version 1.
-    """
+    are unknown, as with version 1."""
     group = re.search(r"^0::(.*)$", cgroups, re.MULTILINE)
     if group is None or read("cgroup.controllers") is None:
         return None

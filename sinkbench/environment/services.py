@@ -1,6 +1,5 @@
 """What the services report: versions, JVMs, and how durably Kafka stores records. JVM flags with free text are left
-out, since they may name a user or a host.
-"""
+out, since they may name a user or a host."""
 
 import platform
 import re
@@ -44,8 +43,7 @@ Told = TypeVar("Told")
 
 def versions(endpoints: Endpoints, checkout: Path, sinks: Mapping[str, About]) -> dict[str, JsonValue]:
     """Returns the versions of sinkbench, its clients and every service; None for external services that do not report
-    it. Raises StackError if a service that sinkbench started does not.
-    """
+    it. Raises StackError if a service that sinkbench started does not."""
 
     def release() -> str | None:
         return kafka_release(endpoints.kafka, endpoints.kafka_settings, TIMEOUT_SECONDS)

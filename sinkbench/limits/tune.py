@@ -25,8 +25,7 @@ class Measured:
     """A rate in records per second, or why there is none.
 
     Also, if read, CPU seconds per million records by service, with sinkbench itself, and the clients as `CLIENT` (None
-    is unknown), and the JIT compilers' share of all that CPU time.
-    """
+    is unknown), and the JIT compilers' share of all that CPU time."""
 
     records_per_second: float | None
     problem: str | None = None

@@ -98,8 +98,7 @@ def _file(kind: str, *names: str) -> Callable[[Request], Response]:
 class LivePage:
     """Serves a live run on a port of 127.0.0.1, 0: any free one. Raises SettingsError if it is not available.
 
-    Its thread takes no signals and keeps no process alive.
-    """
+    Its thread takes no signals and keeps no process alive."""
 
     def __init__(self, live: LiveRun, port: int) -> None:
         try:

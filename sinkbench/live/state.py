@@ -67,8 +67,7 @@ class LogLine(TypedDict):
 class ChartSeries(TypedDict):
     """Series of equal length, oldest point first; None: not known.
 
-    `rate` is per second since the previous point; `servers` are connections of the database.
-    """
+    `rate` is per second since the previous point; `servers` are connections of the database."""
 
     seconds: list[float]
     rate: list[float | None]

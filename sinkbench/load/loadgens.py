@@ -59,8 +59,7 @@ class Loadgens:
         `run` is the records' `bench.run`, unique to this load. `progress` gets the number of records acknowledged so
         far. `rate` is in records per second, open loop, of all load generators together; None: as fast as possible.
         `stop`, once set, ends the load as failed. Raises TrialFailed if a record was not acknowledged, or a load
-        generator (named) died, is busy or refuses the load.
-        """
+        generator (named) died, is busy or refuses the load."""
         own = self._records if plan_load.own else None
         options = plan_load.model_dump(include=_SHARED - (_OF_NOAA if own is not None else set()))
         options |= {"replication": plan_load.replication or self._endpoints.replication}

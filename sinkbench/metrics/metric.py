@@ -24,8 +24,7 @@ class Seen:
         task_metrics: last signs of the tasks that existed all the time.
         pooling: a pooler's settings: fields of `Pool`.
         disk_bytes_per_record: after a flush.
-        other_connections: connections that others opened meanwhile.
-    """
+        other_connections: connections that others opened meanwhile."""
 
     samples: Sequence[Sample] = ()
     records: int = 0

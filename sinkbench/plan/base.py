@@ -192,8 +192,7 @@ class Plan(Section):
     def with_records(self, records: str | None, key: str | None) -> Self:
         """Returns the plan with other records, or another path to their key; None keeps the plan's.
 
-        Drops keys that do not apply, and queries, whose answers are only known for NOAA's records. Raises PlanError.
-        """
+        Drops keys that do not apply, and queries, whose answers are only known for NOAA's records. Raises PlanError."""
         load = self.load if records is None else self.load.of(records)
         forms = any(self.form_of(entry) != DOCUMENT for entry in self.pipelines)
         made = _first({"form": forms, "load.changes": self.changes is not None, "rows_before": self._has_rows_before})

@@ -62,8 +62,7 @@ class Cell:
         """The cell's name within its plan: label@WORKERSxMULTIPLE, as `postgres/jdbc@3x2`.
 
         With a rate and reads `postgres/jdbc@3x2@5000+20r`; a re-scale `postgres/jdbc@3x1to2`; a fault at a rate
-        `postgres/jdbc@3x2@5000!kill worker`, with a backlog `postgres/jdbc@3x2@300000b!kill worker`.
-        """
+        `postgres/jdbc@3x2@5000!kill worker`, with a backlog `postgres/jdbc@3x2@300000b!kill worker`."""
         if self.before is not None:
             return f"{self.label}@{self.workers}x{self.before}to{self.multiple}"
         reads = "" if self.reads is None else f"+{self.reads:.15g}r"
@@ -101,8 +100,7 @@ class Cell:
 def expand(plan: Plan, workers: int) -> list[Cell]:
     """Returns all cells of a plan on `workers` workers, in the plan's order; under `rescale` cold starts before steps.
 
-    Raises PlanError if a cell would have more tasks than partitions, which would leave tasks idle.
-    """
+    Raises PlanError if a cell would have more tasks than partitions, which would leave tasks idle."""
     if workers < 1:
         raise ValueError(f"workers must be at least 1, found {workers}")
     cells = []
@@ -156,7 +154,6 @@ def _under_load(plan: Plan, entry: PipelineEntry, cell: Cell) -> list[Cell]:
 def blocks(cells: Sequence[Cell], trials: int, seed: int) -> list[list[Cell]]:
     """Returns `trials` blocks, each with every cell once, in an order drawn from `seed`.
 
-    So drift of the machine (heat, a neighbour, a cache that fills) affects all cells alike.
-    """
+    So drift of the machine (heat, a neighbour, a cache that fills) affects all cells alike."""
     draw = random.Random(seed)
     return [draw.sample(cells, len(cells)) for _ in range(trials)]

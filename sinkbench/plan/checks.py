@@ -39,8 +39,7 @@ def check_settings(
 ) -> None:
     """Raises PlanError if a sink does not support the plan's settings, or they do not survive its faults.
 
-    `settable` lists settings by sink and service; `others_stack` returns the name of an external stack or None.
-    """
+    `settable` lists settings by sink and service; `others_stack` returns the name of an external stack or None."""
     for index, entry in enumerate(plan.pipelines):
         services = settable.get(entry.sink, {})
         for service, given in entry.settings.items():
@@ -95,8 +94,7 @@ def check_forms(plan: Plan, columns: Mapping[str, bool]) -> None:
 def filled_columns(config: Mapping[str, str], form: Form) -> frozenset[str] | None:
     """Returns the columns into which a connector writes records of that form, in lower case; None if not clear.
 
-    Debezium's JDBC sink writes the members of a struct: the record, or the field into which `HoistField` puts it.
-    """
+    Debezium's JDBC sink writes the members of a struct: the record, or the field into which `HoistField` puts it."""
     names = [name.strip() for name in config.get("transforms", "").split(",") if name.strip()]
     kinds = {name: config.get(f"transforms.{name}.type", "") for name in names}
     if config.get("connector.class") != JDBC or config.get("schema.evolution", "none") != "none":

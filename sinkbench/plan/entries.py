@@ -77,8 +77,7 @@ Reads = Annotated[
 def named_path(value: str, info: ValidationInfo, is_one: Callable[[Path], bool]) -> str:
     """Finds a path of a plan next to it, then in the checkout; relative if it is there. Raises a `mistake` of the plan.
 
-    Without a context the path is unchanged.
-    """
+    Without a context the path is unchanged."""
     folders: tuple[Path, ...] = (info.context or {}).get("folders", ())
     if not folders:
         return value

@@ -191,8 +191,7 @@ def load_plan(path: Path, connectors: Path, *, kept: bool = False) -> Plan:
     """Reads a plan file as the model of its mode and conceals secrets among its overrides from then on.
 
     `kept`: the plan is stored with a run, so files that it names are in the checkout. Raises PlanError with a line for
-    each mistake, up to five.
-    """
+    each mistake, up to five."""
     source = YamlFile(path, "plan", PlanError)
     known = known_pipelines(connectors)
     if not known:

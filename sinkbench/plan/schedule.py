@@ -38,8 +38,7 @@ def are_in_blocks(plan: Plan) -> bool:
 def limits_in_blocks(plan: Plan, limits: Iterable[Limit]) -> list[LimitOf]:
     """Returns the sinks' limits that are measured in each block, once their search has settled the method.
 
-    Those of Kafka and Connect are not: they are in no efficiency, and each needs a loaded topic.
-    """
+    Those of Kafka and Connect are not: they are in no efficiency, and each needs a loaded topic."""
     if not are_in_blocks(plan):
         return []
     return [LimitOf(limit.sink, limit.way) for limit in limits if limit.batch and limit.connections]
@@ -77,8 +76,7 @@ def blocks_left(
 ) -> list[BlockLeft]:
     """Returns all that a plan in blocks may still take; `plan` has its seed.
 
-    Invalid trials and limits without a rate count as taken; a trial that was too short, and is a pilot, does not.
-    """
+    Invalid trials and limits without a rate count as taken; a trial that was too short, and is a pilot, does not."""
     replaced = {trial.replaces for trial in trials}
     taken = {(trial.block, trial.cell) for trial in trials if not trial.pilot or trial.trial in replaced}
     measured = {(each.block, LimitOf(limit.sink, limit.way)) for limit in limits for each in limit.in_blocks}
@@ -124,8 +122,7 @@ def cells_left(
 def new_search(plan: CapacityPlan, start: float, limits: Iterable[Limit]) -> CapacitySearch:
     """Returns a search that starts at `start` records per second, or at the generator's maximum.
 
-    Both are rounded as in a trial's record, so that a search can be resumed from its trials.
-    """
+    Both are rounded as in a trial's record, so that a search can be resumed from its trials."""
     most = GENERATOR_SHARE * (best(limits, GENERATOR) or math.inf)
     first, last = (max(round(rate, 1), LEAST_OFFER) for rate in (start, most))
     return CapacitySearch(first, last, plan.capacity.precision_percent / 100, plan.trials)
@@ -178,8 +175,7 @@ def is_enough(plan: Plan, blocks_done: int, rates: Mapping[str, Sequence[float]]
     """Whether no further block is needed.
 
     True after the most blocks, or when `trials` blocks are done and every cell's interval, which needs 5 valid rates,
-    is at most `until.interval_percent` of its median.
-    """
+    is at most `until.interval_percent` of its median."""
     if blocks_done >= plan.most_blocks:
         return True
     until = plan.until if isinstance(plan, BlocksPlan) else None
@@ -214,8 +210,7 @@ class CapacitySearch:
     def __init__(self, start: float, most: float, precision: float, confirmations: int) -> None:
         """Searches from `start` up to `most`, the generator's maximum, in records per second.
 
-        Bisection ends at the relative distance `precision`; `confirmations` trials must sustain the result.
-        """
+        Bisection ends at the relative distance `precision`; `confirmations` trials must sustain the result."""
         self._most = most
         self._precision = precision
         self._confirmations = confirmations

@@ -243,8 +243,7 @@ class Bound(NamedTuple):
 def bounds_of(asked: Mapping[str, Any], labels: Sequence[str]) -> Bounds:
     """The bounds of each pipeline. Raises a mistake for an unknown figure or pipeline, and for what is no bound.
 
-    `asked` has figures, for all pipelines, and labels with their own figures, which count instead.
-    """
+    `asked` has figures, for all pipelines, and labels with their own figures, which count instead."""
     common = {name: _bound(value, name) for name, value in asked.items() if not isinstance(value, Mapping)}
     own = {label: values for label, values in asked.items() if isinstance(values, Mapping)}
     _known(common, FIGURES, "figure", [*FIGURES, *labels])

@@ -37,8 +37,7 @@ FALLBACK_RECORDS_PER_SECOND, FALLBACK_BYTES_PER_SECOND = 1_000.0, 10e6
 def is_too_short(record: TrialRecord, asked_seconds: float) -> bool:
     """Whether a trial's only problem is that its topic was empty too soon, as a slow pilot had sized it.
 
-    If tasks did not start, the topic was too small if the window is below the planned `asked_seconds`.
-    """
+    If tasks did not start, the topic was too small if the window is below the planned `asked_seconds`."""
     codes = [reason.code for reason in record.reasons]
     late = codes == [ReasonCode.TASKS_NOT_STARTED] and (record.window_seconds or 0.0) < asked_seconds
     # A trial with losses stays: pilots are in no figure. Changes of tasks may cause duplicates.

@@ -25,8 +25,7 @@ def only_race(
 ) -> Iterator[Callable[[str], None]]:
     """Locks a stack and a checkout, whose stacks share a machine. Yields a function that records the run's id.
 
-    Raises StackError, with process (or `container`), plan, run and start time of the other race, if a lock is taken.
-    """
+    Raises StackError, with process (or `container`), plan, run and start time of the other race, if a lock is taken."""
     wheres = {(checkout / CHECKOUT_LOCK).resolve(): "in this checkout"}
     wheres.setdefault(stack_lock.resolve(), "on this stack")
     who = {"pid": os.getpid()} if container is None else {"container": container}

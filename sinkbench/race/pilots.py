@@ -77,8 +77,7 @@ class Pilots:
     def take(self, cells: Sequence[Cell], sizes: Sizes, begin: Callable[[Cell, int, float], None]) -> None:
         """Visits the cells, one of each place, in rounds until each is warm or the plan's time is spent.
 
-        `sizes` gets the rates; `begin` a cell, the pilots left in this round, and the seconds left for all rounds.
-        """
+        `sizes` gets the rates; `begin` a cell, the pilots left in this round, and the seconds left for all rounds."""
         with cleaning(self._remove_topics, self._recover):
             for form in dict.fromkeys(cell.form for cell in cells):
                 self._load(form)
@@ -166,8 +165,7 @@ def _but_set(found: SinkSettings, cell: Cell) -> SinkSettings:
 def is_warm(visits: Sequence[Pilot], most_compiling: float) -> bool:
     """Whether the JVMs have stopped compiling and the rate does not rise, or they were warm at the first visit.
 
-    A pipeline that stores nothing gets no further visit. `most_compiling` is a share of the CPU time.
-    """
+    A pipeline that stores nothing gets no further visit. `most_compiling` is a share of the CPU time."""
     last, before = visits[-1], visits[-2] if len(visits) > 1 else None
     if last.records_per_second is None:
         return True

@@ -110,8 +110,7 @@ def validate_configs(cluster: Cluster, cells: Sequence[Cell], say: Callable[[str
     """Has Connect validate each pipeline's configuration.
 
     Not every Connect validates. Raises PlanError, with up to five lines, if nothing reads an override of the plan, or
-    Connect refuses a value.
-    """
+    Connect refuses a value."""
     wrong: list[str] = []
     for cell in {cell.label: cell for cell in cells}.values():
         names = Names.of("preflight")

@@ -64,8 +64,7 @@ class Race:
     def run(self) -> RunSummary:
         """Takes the remaining pilots and trials; returns the summary.
 
-        The folder has a summary at any time. A trial's objects are removed however the run ends.
-        """
+        The folder has a summary at any time. A trial's objects are removed however the run ends."""
         journal = self._journal
         note_run(self._cluster.stack, journal.token)
         trials = None if isinstance(self._plan, CapacityPlan) else self._plan.most_blocks

@@ -29,8 +29,7 @@ def replacements(plan: Plan, cells: Sequence[Cell], trials: Sequence[TrialRecord
 
     The end is when nothing is to be replaced, or `drain.warm_up_budget_seconds` for each cell would be exceeded. Blocks
     of replacements have numbers of their own: their trials are paired with nothing that was measured at another time.
-    Where intervals of ratios need every pair, such a block has all cells.
-    """
+    Where intervals of ratios need every pair, such a block has all cells."""
     if not plan.drains:
         return []
     found: list[Replacement] = []

@@ -55,8 +55,7 @@ def run_plan(
     """Takes all trials of a plan; starts a stack that is down and stops it at the end.
 
     No block begins that would end later than `seconds` after the first pilot. The live page is at `live_port`; 0: any
-    free port, None: no page. Raises UserError if plan, machine, port or stack is not usable, and Interrupted.
-    """
+    free port, None: no page. Raises UserError if plan, machine, port or stack is not usable, and Interrupted."""
     with ExitStack() as opened:
         records = opened.enter_context(keep_records(plan.load, lambda: stack.endpoints))
         plan = plan.seeded()

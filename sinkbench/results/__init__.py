@@ -1,7 +1,6 @@
 """What a run leaves behind, as other programs may rely on it: the records of trials.jsonl and summary.json.
 
-A value that was not measured is None (`null` in the files), never 0. Unknown fields of a file are ignored.
-"""
+A value that was not measured is None (`null` in the files), never 0. Unknown fields of a file are ignored."""
 
 # ruff: noqa: F403 - each module says in `__all__` what it gives
 

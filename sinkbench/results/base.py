@@ -76,8 +76,7 @@ class Audit(Record):
     """Exact counts of records: what was produced, what the sink holds, and how the two differ.
 
     They reconcile, or ValidationError is raised: stored = produced - lost - dead letters + duplicates + foreign. Of a
-    load of changes stored = produced - superseded - missing + not_deleted + duplicates + foreign.
-    """
+    load of changes stored = produced - superseded - missing + not_deleted + duplicates + foreign."""
 
     produced: Whole
     stored: Whole

@@ -34,8 +34,7 @@ def gate(comparison: Comparison, slower: float | None, more_cpu: float | None = 
 
     It fails if a cell significantly exceeds N, passed in A but not in B, or if no cell is comparable. It is
     inconclusive if all have too few trials, or a disturbance can explain a slower cell. Remarks list cells whose trials
-    could not have shown such a difference, and those not compared.
-    """
+    could not have shown such a difference, and those not compared."""
     broken = [cell.name for cell in comparison.cells if cell.broken]
     sides = ((comparison.cells, "slower", slower), (comparison.by.get(CPU, []), "more CPU", more_cpu))
     found = [_gate(cells, word, percent) for cells, word, percent in sides if percent is not None]

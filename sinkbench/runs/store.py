@@ -1,8 +1,7 @@
 """The folder of a run: its plan, a line for each trial, samples, and the summary, as docs/format.md has it.
 
 Read and write errors are UserErrors. A service's answer may quote a secret, so every text is redacted before it is
-written.
-"""
+written."""
 
 import csv
 import errno

@@ -11,8 +11,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 @dataclass(frozen=True)
 class Access:
     """Credentials of an HTTP service: none, user and password, or an API key (encoded, as Elasticsearch prints it).
-    `ca` is a PEM file that signs the service's certificate; None for the system's.
-    """
+    `ca` is a PEM file that signs the service's certificate; None for the system's."""
 
     user: str | None = None
     password: str | None = field(default=None, repr=False)

@@ -100,8 +100,7 @@ def validation_of(answer: Any) -> Validation:
 
 def first_cause(trace: str) -> str:
     """Returns the message of the innermost cause in a Java stack trace that has one, without the exception's class. If
-    that is not the innermost cause, the class of the innermost follows in brackets.
-    """
+    that is not the innermost cause, the class of the innermost follows in brackets."""
     causes = causes_in(trace)
     if not causes:
         return "no trace"

@@ -73,8 +73,7 @@ Task = Mapping[str, float]
 @dataclass(frozen=True)
 class WorkerMetrics:
     """The metrics of a worker's tasks by connector and number, and of its process by the names in `PROCESS`: CPU,
-    compilation and garbage collection seconds so far, and bytes of heap in use; absent if not exported.
-    """
+    compilation and garbage collection seconds so far, and bytes of heap in use; absent if not exported."""
 
     tasks: Mapping[tuple[str, int], Task] = field(default_factory=dict)
     process: Mapping[str, float] = field(default_factory=dict)
@@ -115,8 +114,7 @@ def signs(workers: Iterable[WorkerMetrics], connector: str) -> dict[str, float]:
     Besides `SIGNS` and `PROCESS`: tasks_put_share is the mean share of time in `put` over the busy tasks: average time
     of a put divided by average time between two polls, since a task alternates between poll and put.
     tasks_busiest_share is the share of the task with most records read; a put of 500 records can take seconds, and
-    they count as put only afterwards. connect_compilation_seconds_total includes waiting for a core.
-    """
+    they count as put only afterwards. connect_compilation_seconds_total includes waiting for a core."""
     workers = list(workers)
     tasks = [task for worker in workers for (name, _), task in worker.tasks.items() if name == connector]
     found: dict[str, float] = {}
@@ -161,8 +159,7 @@ class ConnectMetrics:
 
     def read(self, connector: str) -> dict[str, float]:
         """Returns the signs of `connector`; empty without metrics, or within two seconds of the last time. Raises
-        ServiceError if a worker does not answer, and then returns nothing for ten seconds.
-        """
+        ServiceError if a worker does not answer, and then returns nothing for ten seconds."""
         if not self._urls or time.monotonic() < self._next_at:
             return {}
         self._next_at = time.monotonic() + PAUSE_SECONDS
@@ -172,8 +169,7 @@ class ConnectMetrics:
 
     def last(self, connector: str, records: int) -> dict[str, float]:
         """Returns the signs of `connector` once all `records` are put, or after three seconds, since a put counts only
-        when it has returned. Empty if a worker does not answer.
-        """
+        when it has returned. Empty if a worker does not answer."""
         deadline = time.monotonic() + SETTLE_SECONDS
         while self._urls:
             try:

@@ -28,8 +28,7 @@ class DeadLetterQueue:
         self, bootstrap: str, settings: Mapping[str, str], topic: str, since: Mapping[int, int] | None = None
     ) -> None:
         """`since` has the first offset by partition, else 0; by default, reading starts after what was played back.
-        Raises StackError without such a topic, ServiceError if Kafka does not answer.
-        """
+        Raises StackError without such a topic, ServiceError if Kafka does not answer."""
         self.topic = topic
         self._settings = {**settings, "bootstrap.servers": bootstrap}
         own = {"group.id": f"sinkbench-dlq-{topic}", "enable.auto.commit": False, "enable.partition.eof": True}
@@ -86,8 +85,7 @@ class DeadLetterQueue:
         """Sends records to their original partitions; `tell` gets the number sent.
 
         All are acknowledged before they are recorded as played back: an interrupted play-back may send some twice, but
-        loses none. Raises StackError if a topic is gone, before sending, and if a topic rejects records.
-        """
+        loses none. Raises StackError if a topic is gone, before sending, and if a topic rejects records."""
         there = self._consumer.list_topics(timeout=TIMEOUT_SECONDS).topics
         if gone := sorted({original.topic for original in originals} - set(there)):
             raise StackError(f"nothing was played back: there is no topic {', '.join(gone)} any more")

@@ -278,8 +278,7 @@ def send(
     settings: Mapping[str, Any], records: Sequence[Record], seconds: float, tell: Callable[[int], None] = lambda n: None
 ) -> None:
     """Writes records; `tell` gets the number sent. Raises StackError unless all are acknowledged within `seconds` of
-    the last one.
-    """
+    the last one."""
     failed: list[str] = []
 
     def acknowledged(error: Any, message: Message) -> None:

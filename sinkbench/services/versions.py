@@ -1,6 +1,5 @@
 """Supported versions of a service, and the release of Kafka brokers. Kafka's protocol does not tell it, but each
-release raised the version of some request. librdkafka asks every broker for these, and shows them only in its log.
-"""
+release raised the version of some request. librdkafka asks every broker for these, and shows them only in its log."""
 
 import logging
 import re
@@ -59,8 +58,7 @@ KAFKA = Supported("3.7 and later", (3, 7))
 
 def release_of(highest: Mapping[int, int]) -> str | None:
     """Returns the release, such as "3.8", from the highest version of each request; None without any. The first missing
-    step decides, since other implementations may support some requests of a later release.
-    """
+    step decides, since other implementations may support some requests of a later release."""
     if not highest:
         return None
     release = OLDER
@@ -73,8 +71,7 @@ def release_of(highest: Mapping[int, int]) -> str | None:
 
 def kafka_release(bootstrap: str, settings: Mapping[str, str], timeout_seconds: float) -> str | None:
     """Returns the release of the oldest broker that answers within `timeout_seconds`; None if unknown. Raises
-    ServiceError if librdkafka rejects the settings, or no broker answers.
-    """
+    ServiceError if librdkafka rejects the settings, or no broker answers."""
     told = _Told()
     logger = logging.Logger("librdkafka")
     logger.addHandler(told)

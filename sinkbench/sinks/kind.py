@@ -1,6 +1,5 @@
 """A sink: what a trial needs of it, what it can do beyond that, and what its module declares. The methods of all raise
-ServiceError without an answer; only `FullDisk` is thread-safe.
-"""
+ServiceError without an answer; only `FullDisk` is thread-safe."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -58,13 +57,11 @@ class ServiceSettings(Protocol):
 class ArrivalTimes(Protocol):
     def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
         """Watches `target` while the context lasts, also if the sink's connection is lost; at that interval, in another
-        thread, if the sink does not keep the times itself.
-        """
+        thread, if the sink does not keep the times itself."""
 
     def rate(self, target: str, records: int) -> float | None:
         """Records per second from the 10th to the 90th percent of `records`, by the times that the sink keeps; None if
-        it keeps none or has fewer records. Needs no sampling while records arrive.
-        """
+        it keeps none or has fewer records. Needs no sampling while records arrive."""
 
 
 class OtherClients(Protocol):
@@ -98,8 +95,7 @@ class Documents(Protocol):
 class Queries(Protocol):
     def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
         """Asks `target`, after `settle` or, without `explain`, while records arrive. `explain` finds out whether
-        an index helps. Raises ServiceError if the query fails or takes longer than `ASK_SECONDS`.
-        """
+        an index helps. Raises ServiceError if the query fails or takes longer than `ASK_SECONDS`."""
 
 
 class Changes(Protocol):
@@ -113,8 +109,7 @@ class Changes(Protocol):
 class Filling(Protocol):
     def fill(self, target: str, rows: int, documents: Sequence[bytes]) -> Iterator[int]:
         """Inserts `rows` copies of the JSON documents, in turn, into the empty `target`, and waits until the sink is
-        idle. Yields the number of rows from time to time. Keys of rows, if they have any, are those of no record.
-        """
+        idle. Yields the number of rows from time to time. Keys of rows, if they have any, are those of no record."""
 
 
 class PoolerSettings(Protocol):
@@ -129,8 +124,7 @@ class Refusing(Protocol):
     def refuse(self, target: str, why: str) -> None:
         """Makes the server refuse every write to `target`, with an error that a connector sees, until `accept`. `why`
         is one of `SinkKind.refuses`; for "no connection" it is called repeatedly. What it creates is part of `target`
-        and removed with it, or of a connection of this sink.
-        """
+        and removed with it, or of a connection of this sink."""
 
     def accept(self, target: str) -> None:
         """Ends `refuse`; does nothing if it was not begun."""
@@ -182,8 +176,7 @@ class Sink(Protocol):
 
     def create(self, target: str, file: Path | None = None) -> Created:
         """Creates an empty index or table, marked as sinkbench's, where the connectors write from now on, as `file` (or
-        the sink's own) defines. Raises TargetError, which ends the run, if that cannot be used, else StackError.
-        """
+        the sink's own) defines. Raises TargetError, which ends the run, if that cannot be used, else StackError."""
 
     def drop(self, target: str) -> None:
         """Removes the target, if it exists. Raises StackError if it lacks sinkbench's mark."""
@@ -242,8 +235,7 @@ class SinkKind(DeclaredSink):
         full_disk: how its disk is filled: "guarded" refuses records before it is full, and can be made to do so;
             otherwise the target moves to a small disk. None if it cannot be filled.
         propose: makes an index or table file from a survey of your own records, the checkout, and the records' name.
-        checkup: how `sinkbench doctor` checks it; None if it does not, which it says.
-    """
+        checkup: how `sinkbench doctor` checks it; None if it does not, which it says."""
 
     open: Callable[[Endpoints, Path], Sink]
     writers: Mapping[str, Callable[[Destination], Writer]]

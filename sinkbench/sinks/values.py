@@ -35,8 +35,7 @@ class Proposal(NamedTuple):
 class SinkReading:
     """One reading of a sink during a trial; None is unknown. `backends` are connections to the database without
     sinkbench's. `signs` are further columns of the samples, for the sink's rules: counters end in `_total`, and one
-    that was not read is absent.
-    """
+    that was not read is absent."""
 
     stored: int
     backends: int | None
@@ -55,8 +54,7 @@ class PoolReading:
 @dataclass(frozen=True)
 class SinkBloat:
     """What changes leave in a sink; None is unknown. `dead_rows` are dead rows or deleted documents of the target now,
-    `deadlocks` and `rollbacks` count in the whole sink and only grow, and `bytes` is as `Sink.disk_bytes`.
-    """
+    `deadlocks` and `rollbacks` count in the whole sink and only grow, and `bytes` is as `Sink.disk_bytes`."""
 
     dead_rows: int | None
     deadlocks: int | None
@@ -67,8 +65,7 @@ class SinkBloat:
 @dataclass(frozen=True)
 class SinkOthers:
     """Clients and records of others in a sink; None is what it does not show. `connections` are those open now, without
-    sinkbench's own and a pooler's; `written` counts the records that each index or table has taken so far, by name.
-    """
+    sinkbench's own and a pooler's; `written` counts the records that each index or table has taken so far, by name."""
 
     connections: int | None
     written: Mapping[str, int] = field(default_factory=dict)
@@ -86,8 +83,7 @@ class SinkPooling:
 @dataclass(frozen=True)
 class SinkSettings:
     """A sink's settings by their own names; None is unknown. `durability` concerns acknowledged records, and `promise`
-    is what it amounts to; `tuning` is what else the speed depends on.
-    """
+    is what it amounts to; `tuning` is what else the speed depends on."""
 
     durability: Mapping[str, str | None]
     tuning: Mapping[str, str | None]
@@ -97,8 +93,7 @@ class SinkSettings:
 @dataclass(frozen=True)
 class Arrivals:
     """One value per record, in microseconds since the epoch; NaN is unknown. `resolution_us` is the uncertainty of
-    `stored_us` for 95 % of the records. `searchable_us`, when a search would find them, is None if it is the same.
-    """
+    `stored_us` for 95 % of the records. `searchable_us`, when a search would find them, is None if it is the same."""
 
     due_us: Numbers
     stored_us: Numbers
@@ -181,8 +176,7 @@ class SearchCluster:
 @dataclass(frozen=True)
 class SinkState:
     """The state of a sink; None is what it does not have or show. `unsafe` says why a crash loses acknowledged records,
-    `target` the same of what manually created connectors write to, and `unseen` why a field could not be read.
-    """
+    `target` the same of what manually created connectors write to, and `unseen` why a field could not be read."""
 
     database: Database | None = None
     pooler: Pooler | None = None
@@ -195,8 +189,7 @@ class SinkState:
 @dataclass(frozen=True)
 class Checkup:
     """How to check a sink. `look` raises ServiceError without an answer. `target` says why a crash loses acknowledged
-    records of what a file creates, and raises TargetError if it cannot be read; `file` is the default for a plan.
-    """
+    records of what a file creates, and raises TargetError if it cannot be read; `file` is the default for a plan."""
 
     look: Callable[[Endpoints], SinkState]
     target: Callable[[Path], tuple[str, ...]]

@@ -1,6 +1,5 @@
 """Where the services run: one driver for each place, with the interface `Stack`. No trials or results here. Standard
-library only, since `scripts/setup` runs `sinkbench.stack.tools` before any package is installed.
-"""
+library only, since `scripts/setup` runs `sinkbench.stack.tools` before any package is installed."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ Say = Callable[[str], None]
 @dataclass(frozen=True)
 class Endpoint:
     """How to reach one service of a sink. `address` may be a connection string; if it contains a secret, `shown`
-    replaces it on display. `nodes` has each node by name if there are several; the first one's address is `address`.
-    """
+    replaces it on display. `nodes` has each node by name if there are several; the first one's address is `address`."""
 
     address: str = field(repr=False)
     shown: str = ""
@@ -46,8 +44,7 @@ class Endpoints:
         connect_variables: values of ${env:NAME} in connector files that the workers do not know themselves.
         loadgens: address of each load generator service; if empty, the controller starts one.
         loadgen_kafka: bootstrap servers for the load generators; None if they are `kafka`.
-        shared: whether others use these clusters: then only objects of the trial itself may be changed.
-    """
+        shared: whether others use these clusters: then only objects of the trial itself may be changed."""
 
     kafka: str
     connect: Mapping[str, str]
@@ -113,8 +110,7 @@ class Usage:
 
     `cpu_seconds` is user and system time since its start, `jvm_cpu_seconds` that of the parts of a JVM (`meter`),
     absent if it is no JVM. `memory_bytes` is resident memory with shared pages once. `troubles` has the problem of a
-    service that still runs, such as a failing health check. `free_bytes` is free disk space for the services' data.
-    """
+    service that still runs, such as a failing health check. `free_bytes` is free disk space for the services' data."""
 
     cpu_seconds: Mapping[str, float | None] = field(default_factory=dict)
     jvm_cpu_seconds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -129,8 +125,7 @@ class Facts:
     """What does not change while a stack runs, by service or worker. Absent means no limit or not visible.
 
     `unmeasured` names, for display, what cannot be measured there; such values are None. `data_path` is a path on the
-    disk with the services' data; None if not visible.
-    """
+    disk with the services' data; None if not visible."""
 
     unmeasured: tuple[str, ...] = ()
     allowances: Mapping[str, Allowance] = field(default_factory=dict)
@@ -165,8 +160,7 @@ class Faults:
         can_isolate: whether a service can be disconnected from the network.
         proxies: the proxy between workers and sinks; None if none is possible.
         small_disks: the small disk for the services of a sink; None if they cannot have one here.
-        promotion: how a replica of a sink is promoted; None if this stack has none.
-    """
+        promotion: how a replica of a sink is promoted; None if this stack has none."""
 
     act: Callable[[str, str], None]
     wait_for: Callable[[str], None]

@@ -1,6 +1,5 @@
 """Kafka, Connect and loadgen as services (each sink declares its own), and what the specs of all services come to:
-addresses, checks, variables and dependencies of a whole stack.
-"""
+addresses, checks, variables and dependencies of a whole stack."""
 
 import time
 from collections.abc import Callable, Collection, Mapping, Set
@@ -39,8 +38,7 @@ def await_ready(
     """Waits until the checks of these nodes pass. Raises StackError, with the end of a log, if one ends or is late.
 
     `ended` returns the states of nodes that do not run. `start` starts those that wait for none but the given nodes,
-    which are ready, and returns those that it has not started yet.
-    """
+    which are ready, and returns those that it has not started yet."""
     ready: set[str] = set()
     deadline = time.monotonic() + seconds
     with ThreadPoolExecutor(max_workers=max(len(names), 1)) as pool:

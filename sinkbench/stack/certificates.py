@@ -1,7 +1,6 @@
 """Makes the files of a secured stack: an authority, one certificate for all nodes, passwords, and what services and
 clients read (`security.py`). `node.p12` and `ca.p12` are for Java programs that do not read PEM; `bundle.pem`
-(certificate and key) is for Kafka.
-"""
+(certificate and key) is for Kafka."""
 
 import base64
 import hashlib
@@ -126,8 +125,7 @@ def passwords_in(folder: Path, services: Collection[str]) -> Mapping[str, str]:
 
 def secure_processes(folder: Path, owner: tuple[int, int] | None) -> Security:
     """Makes a new authority and node certificate, and passwords if there are none, in `folder`. `owner`, by default the
-    current user, gets the nodes' key. Raises StackError if a file cannot be written.
-    """
+    current user, gets the nodes' key. Raises StackError if a file cannot be written."""
     try:
         folder.mkdir(mode=0o711, parents=True, exist_ok=True)
         security = Security(folder, passwords_in(folder, SERVICES))

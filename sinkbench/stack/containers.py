@@ -31,8 +31,7 @@ def names_of(containers: Sequence[Container]) -> dict[str, Container]:
 
 def states_of(named: Mapping[str, Container], topology: Topology) -> list[ServiceState]:
     """Returns the state of each container, and of each expected node without one; a scaled service may have any number.
-    Unhealthy and isolated containers count as dead.
-    """
+    Unhealthy and isolated containers count as dead."""
     states = []
     for name, each in named.items():
         state, detail = "running", each.status
@@ -69,8 +68,7 @@ def check_security(found: Mapping[str, Container], wanted: bool) -> None:
 @dataclass(frozen=True)
 class Reach:
     """How this process reaches the containers: by name in the project's network if it is `inside`, else by ports on
-    127.0.0.1. No node waits for those in `gone`.
-    """
+    127.0.0.1. No node waits for those in `gone`."""
 
     named: Mapping[str, Container]
     inside: bool

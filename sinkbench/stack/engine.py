@@ -33,8 +33,7 @@ SECURITY_LABEL = "sinkbench.security"
 @dataclass(frozen=True)
 class Container:
     """`number` counts a service's containers from 1; `state` is created, running, paused, restarting, exited or dead;
-    `ports` has the host's port by the container's port; `isolated`: it is in no network.
-    """
+    `ports` has the host's port by the container's port; `isolated`: it is in no network."""
 
     id: str
     service: str

@@ -1,6 +1,5 @@
 """The stack file: addresses of existing clusters, and where their secrets are, which is read as strictly as a plan; and
-the driver of these clusters. It starts, stops and kills nothing.
-"""
+the driver of these clusters. It starts, stops and kills nothing."""
 
 import hashlib
 import os

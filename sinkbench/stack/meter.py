@@ -1,7 +1,6 @@
 """Resource usage of services that are processes of this machine, and the CPU time that a JVM spends on compiling and
 collecting, from its threads. HotSpot's counters (`jstat -compiler`, `CompilationMXBean`) count elapsed time: a compiler
-that waits for a busy core counts as compiling.
-"""
+that waits for a busy core counts as compiling."""
 
 import math
 import re
@@ -33,8 +32,7 @@ _LINE = re.compile(rb"^(?:RssAnon|RssFile|RssShmem):\s+(\d+) kB$", re.MULTILINE)
 def resident_bytes(pids: Iterable[int], proc: Path = Path("/proc")) -> int | None:
     """Returns the resident memory of one service's processes that still exist; None without one. Shared pages
     (`RssFile`, `RssShmem`) count once, as those of the process with most of them: a lower bound. `Pss` would be exact,
-    but makes the kernel walk all pages, which is too expensive during a trial.
-    """
+    but makes the kernel walk all pages, which is too expensive during a trial."""
     found: list[list[int]] = []
     for pid in pids:
         with suppress(OSError):

@@ -1,6 +1,5 @@
 """Whether `docker compose up` requests a race of the controller's container: the `up` that starts the services does,
-and one with another SINKBENCH_PLAN. Others only change the project. sinkbench/run acts on the exit code.
-"""
+and one with another SINKBENCH_PLAN. Others only change the project. sinkbench/run acts on the exit code."""
 
 import json
 import os

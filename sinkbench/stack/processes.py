@@ -1,6 +1,5 @@
 """Processes of this machine: users of ports, leftovers of a killed controller, CPU time of services, and the
-supervisord of the local stack.
-"""
+supervisord of the local stack."""
 
 import http.client
 import math
@@ -175,8 +174,7 @@ class CpuClock:
 
     def seconds(self) -> float | None:
         """Returns user and system time so far; None once the process is gone. Children of the main thread, such as
-        PostgreSQL's backends, count at once; other children after two seconds or, with many threads, later.
-        """
+        PostgreSQL's backends, count at once; other children after two seconds or, with many threads, later."""
         # A child's time is added to its parent's when it ends.
         try:
             total, direct = cpu_seconds(read_file(f"/proc/{self.pid}/stat"), ended_children=True), b""

@@ -97,8 +97,7 @@ START_SECONDS, END_SECONDS, POLL_SECONDS = 15.0, 5.0, 0.05
 @dataclass(frozen=True)
 class Proxies:
     """A proxy of this machine. `find` returns the services of the sinks by name, which it can stand before; `allowed`
-    raises StackError if none is possible, and asks no service; `listen` returns the address for the workers.
-    """
+    raises StackError if none is possible, and asks no service; `listen` returns the address for the workers."""
 
     checkout: Path
     settings: Settings

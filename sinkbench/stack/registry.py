@@ -1,7 +1,6 @@
 """`ServiceSpec`, the only description of a service: whatever starts, reaches or awaits a service reads it; and the
 installed sinks, which bring theirs as entry points of the group `sinkbench.sinks`. They are never imported here, since
-sinks depend on this package, and may be in the user's.
-"""
+sinks depend on this package, and may be in the user's."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +27,7 @@ NOWHERE = 0
 class Place:
     """Where a driver has its nodes, as clients at this place reach them. `address` returns host and port of a node for
     a setting ("kafka_port"). `data` is the folder as the services see it. No node waits for those in `gone`.
-    `primaries` has the current primary of a service, by default the first node.
-    """
+    `primaries` has the current primary of a service, by default the first node."""
 
     layout: Topology
     address: Callable[[Node, str], tuple[str, int]]
@@ -111,8 +109,7 @@ class ServiceSpec:
         needs: the nodes that must be ready before this node starts.
         shared, own: variables that it adds to all services, and those of one node.
         variables: values of ${env:NAME} in connector files that depend on its address, with {host} and {port} in them.
-        roles: how a stack of processes promotes a replica; None if it has no replicas.
-    """
+        roles: how a stack of processes promotes a replica; None if it has no replicas."""
 
     name: str
     title: str
@@ -150,8 +147,7 @@ class About:
 class SinkService(ServiceSpec):
     """One service of a sink, or one that may precede it. `about` raises ServiceError if it does not answer.
     `usable_cores` returns how many cores it can use with a number of tasks, and why. `measures` says what cannot be
-    measured without this service; "" if it is required.
-    """
+    measured without this service; "" if it is required."""
 
     section: type[SinkSection]
     about: Callable[[Endpoint], About]
@@ -172,8 +168,7 @@ class SinkService(ServiceSpec):
 @dataclass(frozen=True)
 class DeclaredSink:
     """The part of a sink that this package needs; the rest is in `sinkbench.sinks.SinkKind`. `name` is also that of its
-    folder of connector files, its entry point and its first service; `services` are in starting order.
-    """
+    folder of connector files, its entry point and its first service; `services` are in starting order."""
 
     name: str
     services: tuple[SinkService, ...]

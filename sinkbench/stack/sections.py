@@ -1,6 +1,5 @@
 """The sections of a stack file: pydantic models that reject unknown keys, and validators of their values, which return
-the resolved value, or raise a mistake without secrets.
-"""
+the resolved value, or raise a mistake without secrets."""
 
 import base64
 import os

@@ -1,6 +1,5 @@
 """How a secured stack is reached: `ca.pem`, which clients trust, `node.pem` and `node.key` of all nodes, and
-`passwords`. The passwords are kept; a local stack's certificates are new after each start.
-"""
+`passwords`. The passwords are kept; a local stack's certificates are new after each start."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

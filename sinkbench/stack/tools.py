@@ -1,6 +1,5 @@
 """Finds the programs of the local stack, and fetches those that come from Maven. `scripts/setup` runs it to print the
-missing ones: standard library only.
-"""
+missing ones: standard library only."""
 
 import hashlib
 import os
@@ -90,8 +89,7 @@ def find_program(name: str, package: str) -> Path:
 
 def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]:
     """Fetches the programs of the `pom.xml` files into `dist` if these have changed. Returns the path of each, by the
-    variable of the run scripts. Raises StackError with Maven's first error.
-    """
+    variable of the run scripts. Raises StackError with Maven's first error."""
     stamp = dist / "complete"
     files = [file for project in PROJECTS for file in sorted((checkout / project).rglob("pom.xml"))]
     wanted = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

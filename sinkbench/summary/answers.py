@@ -1,8 +1,7 @@
 """The answers of a run: which sink is faster at equal jobs, and what batches, indexes and a pooler change.
 
 Sinks are compared by the fastest pipeline of each that does the same job. If a pipeline that does it, or may do it, is
-not final and may be the fastest, nothing is decided: what is missing from a run must not make an answer wrong.
-"""
+not final and may be the fastest, nothing is decided: what is missing from a run must not make an answer wrong."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

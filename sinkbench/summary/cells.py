@@ -30,8 +30,7 @@ def summarize(
     Rates and CPU seconds are medians over valid trials; losses, duplicates, failed tasks and peaks of connections count
     all trials, so that an invalid trial hides none. Every cell but the slowest has its ratio to that one, from shared
     valid blocks; constant loads have no ratio, since their rate follows the offered load. Of a capacity only the trials
-    that confirmed it count; `searches` is by the cell's key. ValueError if a trial is of none of the cells.
-    """
+    that confirmed it count; `searches` is by the cell's key. ValueError if a trial is of none of the cells."""
     trials, searches = list(trials), searches or {}
     taken: dict[str, Taken] = {}
     for cell, own in zip(cells, _by_cell(cells, trials).values(), strict=True):

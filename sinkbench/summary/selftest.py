@@ -2,8 +2,7 @@
 
 Noise: A and B are the same pipeline, so 95 % allow about one false claim in twenty. Comparisons share blocks, so the
 binomial interval is narrower than that of separate runs. Overhead: with and without probes, both rates are by the
-sink's own timestamps.
-"""
+sink's own timestamps."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping

@@ -137,8 +137,7 @@ def stored_content(own: Resources) -> Content | None:
 def content_of(sink: Sink, names: Names, sent: Mapping[int, Any], records: int, record_bytes: float) -> Content | None:
     """Compares stored records with the sent documents by `seq`, and others with their checksums.
 
-    None if the sink cannot return documents. Raises ServiceError if it does not return the sent ones.
-    """
+    None if the sink cannot return documents. Raises ServiceError if it does not return the sent ones."""
     documents = sink.capabilities.documents
     if documents is None:
         return None

@@ -148,8 +148,7 @@ class Cluster:
     def config(self, cell: Cell, names: Names, variables: Mapping[str, str] | None = None) -> dict[str, str]:
         """The connector's file with the trial's topic and tasks, and the plan's overrides. Raises PlanError.
 
-        `${env:NAME}` is replaced if `variables` or the stack file define it; else the workers replace it.
-        """
+        `${env:NAME}` is replaced if `variables` or the stack file define it; else the workers replace it."""
         changed = {**self.file_of(cell), "topics": names.topic, "tasks.max": str(cell.tasks)}
         known = {**self.stack.endpoints.connect_variables, **(variables or {})}
         return {key: filled_in(value, known) for key, value in changed.items()}
@@ -168,8 +167,7 @@ class Cluster:
     def check_disk(self, records: int, rows_before: int = 0, form: Form = DOCUMENT) -> None:
         """Raises TrialFailed if the disk has no room for the trial's records.
 
-        They take their size once in the topic and about three times in the sink (log, data, merges).
-        """
+        They take their size once in the topic and about three times in the sink (log, data, merges)."""
         free = self.stack.usage().free_bytes
         needed = records * self.value_bytes(form) + (records + rows_before) * 3 * self.record_bytes + 1_000_000_000
         if free is not None and free < needed:

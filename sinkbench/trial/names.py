@@ -51,8 +51,7 @@ class Names:
 def cleaning(clean: Callable[[], None], recover: Callable[[], bool] = lambda: False) -> Iterator[None]:
     """Calls `clean` at the end. Raises its error only if the block raised none.
 
-    If `clean` fails and `recover` has restarted a service, `clean` is called again; not after an interrupt.
-    """
+    If `clean` fails and `recover` has restarted a service, `clean` is called again; not after an interrupt."""
     try:
         yield
     except BaseException as error:

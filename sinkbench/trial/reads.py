@@ -42,8 +42,7 @@ class Told:
     """Results of the queries.
 
     `latencies_us` are from when a query was due to its answer. `problem` is the first failure's message. `unasked`
-    queries became due but did not start, since every connection was busy.
-    """
+    queries became due but did not start, since every connection was busy."""
 
     latencies_us: Sequence[float]
     failed: int = 0

@@ -170,8 +170,7 @@ class FaultWatch(Watch):
 
     A user waits for FAILED tasks for `patience`, and for the whole trial until the timeout, in seconds. `ended` is when
     the fault was over. `bad` counts bad records in the topic: a connector with its own offsets may not commit those at
-    a partition's end.
-    """
+    a partition's end."""
 
     def __init__(
         self, records: int, tasks: int, patience: float, timeout_seconds: float, ended: float | None = None

@@ -43,8 +43,7 @@ class Taken:
 def run_trial(own: Resources, workload: Workload, block: int, recover: Callable[[], object] | None = None) -> Taken:
     """Takes a trial from the empty sink to its record. The caller removes the trial's objects.
 
-    `block` counts from 1. `recover` restarts dead services, so that an interrupted trial can be audited.
-    """
+    `block` counts from 1. `recover` restarts dead services, so that an interrupted trial can be audited."""
     started_at, started = datetime.now(UTC), time.monotonic()
     notes, found = Notes(own.observer), measured(own)
     with notes.catching():

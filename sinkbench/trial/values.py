@@ -22,8 +22,7 @@ MUCH, LEAST = 0.01, 1_000
 class Others:
     """Other clients at one moment.
 
-    `topics` and `tables` count records written so far; `connections` lacks sinks where they cannot be seen.
-    """
+    `topics` and `tables` count records written so far; `connections` lacks sinks where they cannot be seen."""
 
     connectors: Mapping[str, int]
     topics: Mapping[str, int] = field(default_factory=dict)
@@ -37,8 +36,7 @@ def met(before: Others, after: Others, records: int, is_own: Callable[[str], boo
     Args:
         records: how many the trial has stored; others' writes count from `MUCH` of these, and `LEAST`, on.
         is_own: whether a topic is the trial's dead letter queue or Connect's status topic. A fast task writes some
-            thousand times to the status topic that it uses a topic, until it has read its own message.
-    """
+            thousand times to the status topic that it uses a topic, until it has read its own message."""
     found = []
     for name in dict.fromkeys([*before.connectors, *after.connectors]):
         count = max(each.connectors.get(name, 0) for each in (before, after))
@@ -155,8 +153,7 @@ class Timeline:
 
     `from_us` is second 0 of the samples, in microseconds since the epoch. `created`: the connector may exist.
     `placement` are tasks per worker when each had started or failed. `reasons` are those against the figures of a
-    complete run, and `failed` is the error that ended it early.
-    """
+    complete run, and `failed` is the error that ended it early."""
 
     samples: Sequence[Sample] = ()
     from_us: int = 0

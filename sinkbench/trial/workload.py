@@ -90,8 +90,7 @@ USUAL_TIMES = 3
 def disk_to_fill(own: Resources) -> Iterator[FullDisk]:
     """Moves the target to a disk that can be filled, and has room for all records, within the context.
 
-    Raises TrialFailed if the disk does not fit the memory, and ServiceError if it cannot be created or removed.
-    """
+    Raises TrialFailed if the disk does not fit the memory, and ServiceError if it cannot be created or removed."""
     cluster, records = own.cluster, own.records
     size = cluster.value_bytes(own.cell.form)
     load, free = records * size, psutil.virtual_memory().available
@@ -133,8 +132,7 @@ Figures = Mapping[str, Any]
 class Around:
     """What a workload needs from before the load until after the audit.
 
-    `clock_ms` is the wall clock minus the monotonic clock; faults use `network` and `disk`.
-    """
+    `clock_ms` is the wall clock minus the monotonic clock; faults use `network` and `disk`."""
 
     arriving: ArrivalWatch | None = None
     clock_ms: float = 0.0

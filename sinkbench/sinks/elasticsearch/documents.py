@@ -95,8 +95,7 @@ class Stored:
 
     def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
         """Raises StackError if a shard did not answer. What is not indexed is not found: a correct answer came from an
-        index.
-        """
+        index."""
         client = self._client.options(request_timeout=ASK_SECONDS)
         if query.groups is None:
             answer = _search(client, target, body_of(query))

@@ -54,8 +54,7 @@ def spread(body: dict[str, Any], options: Mapping[str, str], given: Mapping[str,
 
 def compare(asked: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """Compares a body of `PUT /INDEX` with the answer of `GET /INDEX`, with flat settings and defaults. Returns, each
-    in one line for a person, settings that are absent or different, and what an index template has added.
-    """
+    in one line for a person, settings that are absent or different, and what an index template has added."""
     wanted, there = flat_settings(asked.get("settings", {})), found.get("settings", {})
     kept = {**found.get("defaults", {}), **there}
     lacking = [

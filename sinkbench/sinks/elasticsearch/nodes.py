@@ -160,8 +160,7 @@ class Nodes:
 
 def write_queue(seen: Evidence) -> Finding | None:
     """Elasticsearch rejects writes, queues more than there are tasks, or uses 80 % of its memory for unfinished writes.
-    A rejection alone is enough: the connector must retry, or loses the records.
-    """
+    A rejection alone is enough: the connector must retry, or loses the records."""
     rejected = seen.rises.get("es_write_rejected", 0.0) * seen.seconds
     queue, tasks = seen.levels.get("es_write_queue", 0.0), max(seen.around.tasks, 1)
     held, most = seen.levels.get("es_pressure_bytes"), seen.levels.get("es_pressure_limit_bytes")
@@ -206,8 +205,7 @@ def copies_of(rows: Iterable[Mapping[str, Any]]) -> list[ShardCopy]:
 
 def nodes_of(answer: Mapping[str, Any], settings: Mapping[str, Any]) -> set[str] | None:
     """Names of the nodes that may store an index without a tier, in an answer of `_nodes`; None if there are none, or
-    if the index's own flat settings restrict its shards to some.
-    """
+    if the index's own flat settings restrict its shards to some."""
     if any(ALLOCATED.match(name) and value != "data_content" for name, value in settings.items()):
         return None
     nodes = answer.get("nodes", {}).values()

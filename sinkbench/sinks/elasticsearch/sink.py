@@ -34,8 +34,7 @@ class ElasticsearchSink:
 
     def __init__(self, endpoint: Endpoint, index_file: Path) -> None:
         """`index_file` is the body of `PUT /INDEX`. The endpoint's option `index` is the name that connectors write to;
-        `shards` and `replicas`, if given, are those of an index without a file of its own.
-        """
+        `shards` and `replicas`, if given, are those of an index without a file of its own."""
         self._endpoint = endpoint
         self._alias = endpoint.options["index"]
         self._index_file = index_file

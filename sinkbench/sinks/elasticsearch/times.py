@@ -1,6 +1,5 @@
 """When Elasticsearch stored a document, and when a search would find it, by its `_seq_no`. The searches of the watch
-also keep shards from going idle: an index that is not searched for 30 s is not refreshed.
-"""
+also keep shards from going idle: an index that is not searched for 30 s is not refreshed."""
 
 from __future__ import annotations
 
@@ -26,8 +25,7 @@ REFRESH_SECONDS = 3.0
 
 class SeqNoTimes:
     """Times of one shard's operations, from readings of its highest sequence number. Numbers begin at 0. Operation s
-    happened between the last reading below s and the first that reached s.
-    """
+    happened between the last reading below s and the first that reached s."""
 
     def __init__(self, times_us: Sequence[float], highest: Sequence[float]) -> None:
         """`highest` are the readings at `times_us`, in order; -1 for an empty shard, and never falling."""
@@ -37,8 +35,7 @@ class SeqNoTimes:
     def at(self, numbers: npt.ArrayLike, *, at_once: bool = False) -> tuple[Numbers, Numbers]:
         """When the operations with these numbers happened, and the distance of the two readings around each, in
         microseconds. Both are NaN outside the readings. With `at_once`, as in a refresh, all operations between two
-        readings happened at one moment, so the middle is the best estimate; otherwise they are spread evenly.
-        """
+        readings happened at one moment, so the middle is the best estimate; otherwise they are spread evenly."""
         wanted = np.asarray(numbers, dtype=np.float64)
         times = np.full(wanted.shape, np.nan)
         widths = np.full(wanted.shape, np.nan)

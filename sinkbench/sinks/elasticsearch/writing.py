@@ -53,8 +53,7 @@ class Bulk:
 @maps_exceptions(ApiError, TransportError)
 class Writes:
     """Inserts documents before a trial, by the same bulk requests again and again; refuses writes in a trial; and has
-    what a plan sets for the next index, which is removed with it.
-    """
+    what a plan sets for the next index, which is removed with it."""
 
     def __init__(self, client: Elasticsearch) -> None:
         self._client = client
@@ -107,8 +106,7 @@ class Writes:
 @maps_exceptions(ApiError, TransportError)
 class _Guard:
     """The block that Elasticsearch sets on every index of a node whose disk is past the flood stage; writes get HTTP
-    429. Here it is set on the one index. Elasticsearch checks every 30 seconds, and removes it where it finds room.
-    """
+    429. Here it is set on the one index. Elasticsearch checks every 30 seconds, and removes it where it finds room."""
 
     def __init__(self, client: Elasticsearch, target: str) -> None:
         self._client = client

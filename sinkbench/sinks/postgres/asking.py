@@ -33,8 +33,7 @@ HEAD = """
 
 class Table(Dialect):
     """A table of documents, where an index helps only if it is on exactly these expressions; or `in_columns`, the view
-    of a table with members in columns, where a place is a `point` of longitude and latitude.
-    """
+    of a table with members in columns, where a place is a `point` of longitude and latitude."""
 
     placeholder = "%s"
 
@@ -78,8 +77,7 @@ def _quoted(text: str) -> str:
 
 def ask(connection: psycopg.Connection[Any], target: str, query: Query, explain: bool) -> Answer:
     """The answer from a table, or from its view `readings` if it has one. An index can find the records if PostgreSQL's
-    plan, with sequential scans disabled, has an index condition.
-    """
+    plan, with sequential scans disabled, has an index condition."""
     ((view,),) = connection.execute(HAS_VIEW, [target, VIEW]).fetchall()
     dialect = Table(in_columns=view is not None)
     source = sql.Identifier(*((target, VIEW) if view is not None else ("public", target))).as_string(connection)

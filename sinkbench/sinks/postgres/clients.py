@@ -210,8 +210,7 @@ def waits_for_disk(seen: Evidence) -> Finding | None:
 
 def waits_for_client(seen: Evidence) -> Finding | None:
     """Half of the tasks' time their backends wait in an open transaction for the connector. More such backends than
-    tasks belong to other clients, and say nothing about the connector.
-    """
+    tasks belong to other clients, and say nothing about the connector."""
     share = _waiting(seen, "pg_wait_client")
     if share < CLIENT_WAITING or seen.levels["pg_wait_client"] > seen.around.tasks:
         return None
@@ -273,8 +272,7 @@ def target_of(file: Path) -> tuple[str, ...]:
 
 def refusal(endpoints: Endpoints, config: Mapping[str, str]) -> str | None:
     """Logs in as a connector's configuration says, where its URL leads to one of the stack's own servers: Debezium's
-    connector hides PostgreSQL's answer. Returns the error in one line; None without one, or if it is not tried.
-    """
+    connector hides PostgreSQL's answer. Returns the error in one line; None without one, or if it is not tried."""
     url, (_, user, password) = jdbc_url(config), given(config)
     if url is None or not user or not password or "${" in f"{user}{password}{url.database}":
         return None

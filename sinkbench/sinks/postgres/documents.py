@@ -224,7 +224,6 @@ def clock_offset(asked: Sequence[tuple[float, float, float]]) -> tuple[float, fl
     """How far a server's clock is ahead of this machine's, and the resolution of the corrected time, in microseconds.
     Each entry of `asked` is this machine's time, the server's, and this machine's again; the quickest one counts (F.
     Cristian, "Probabilistic clock synchronization", Distributed Computing 3, 1989). A difference within its round trip
-    is 0, with the resolution of a clock, 1 microsecond.
-    """
+    is 0, with the resolution of a clock, 1 microsecond."""
     reach, offset = min(((after - before) / 2, theirs - (before + after) / 2) for before, theirs, after in asked)
     return (0.0, 1.0) if abs(offset) <= reach else (offset, reach)

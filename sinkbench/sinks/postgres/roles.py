@@ -1,7 +1,6 @@
 """Which node of a local PostgreSQL is the primary. A file names it while it is not the first node, or roles change, and
 a node starts as primary only if named (`postgres/run`). It is written between the old primary's death and the
-promotion, so that the next controller can finish after a kill.
-"""
+promotion, so that the next controller can finish after a kill."""
 
 import re
 import time

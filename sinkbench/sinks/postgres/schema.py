@@ -1,6 +1,5 @@
 """Creates all of `schema.sql` for one trial in a schema of the trial's name, and removes it. Only the table moves on to
-`public`, where connectors look for it.
-"""
+`public`, where connectors look for it."""
 
 from collections.abc import Iterable, Mapping
 
@@ -61,8 +60,7 @@ def make(connection: Connection, text: str, target: str) -> None:
 
     `text` is SQL that creates the table `tides`; the connection is in autocommit mode. Raises FileError if the SQL is
     invalid, its table cannot be used, or it creates or drops what is not the trial's alone; nothing of it remains then,
-    unless it ended its transaction. Raises psycopg.Error for anything else, such as an existing table of that name.
-    """
+    unless it ended its transaction. Raises psycopg.Error for anything else, such as an existing table of that name."""
     run, schema = connection.execute, sql.Identifier(target)
     with connection.transaction():
         # Others' concurrent changes are not visible: every difference is the file's.

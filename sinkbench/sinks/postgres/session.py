@@ -115,8 +115,7 @@ def session_settings(connection: Connection, wanted: Sequence[str], config: Mapp
 
 def own_commit(config: Mapping[str, str]) -> str | None:
     """The `synchronous_commit` that a connector's sessions set by their URL's `options=-c NAME=VALUE`. None if they set
-    none, or use the stack's PgBouncer, which does not pass it on: 1.18 refuses clients that have any.
-    """
+    none, or use the stack's PgBouncer, which does not pass it on: 1.18 refuses clients that have any."""
     url = jdbc_url(config)
     if url is None or POOLER in given(config)[0]:
         return None
@@ -179,8 +178,7 @@ def set_pooler(console: Console, given: Mapping[str, str]) -> None:
 
 def renew(console: Console, *, read_file: bool = False) -> list[str]:
     """Makes PgBouncer reconnect, so that its settings apply, and returns the names of settings that changed. With
-    `read_file`, it first reads its file, which undoes what its console has set. Does nothing without the right to.
-    """
+    `read_file`, it first reads its file, which undoes what its console has set. Does nothing without the right to."""
     before = _config(console)
     try:
         if read_file:

@@ -117,8 +117,7 @@ class Insert(_Connection):
 class Writes:
     """Inserts rows before a trial; makes every write to a table fail, as in a read-only transaction, without the right,
     or without a connection; and moves it to a small disk. For both it must be a superuser. What refuses a statement is
-    in the trial's own schema, and removed with it.
-    """
+    in the trial's own schema, and removed with it."""
 
     def __init__(self, connection: Connection, dsn: str, rest: Callable[[], None]) -> None:
         """`rest` is called when all rows are inserted."""
@@ -173,8 +172,7 @@ class Writes:
     @contextmanager
     def disk(self, target: str, small_disk: SmallDiskMaker) -> Iterator[SmallDisk]:
         """Moves a table and its indexes to a small disk of the server's machine, which the server's account owns.
-        Raises ServiceError if the table cannot be moved there, or back.
-        """
+        Raises ServiceError if the table cannot be moved there, or back."""
         with small_disk() as disk:
             disk.used = True
             try:

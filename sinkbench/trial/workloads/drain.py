@@ -110,8 +110,7 @@ class Pilot:
 def take_pilot(own: Resources, seconds_left: float = math.inf) -> Pilot:
     """Runs a cell on a loaded topic, which stays, until its rate levels off and its JVMs hardly compile.
 
-    There is no audit. With few `seconds_left` it lasts just long enough for a rate.
-    """
+    There is no audit. With few `seconds_left` it lasts just long enough for a rate."""
     drain = own.cluster.plan.drain
     seconds = drain.pilot_seconds
     longest = min(LONGEST_VISIT * seconds, drain.warm_up_seconds, max(seconds_left, 2 * seconds))
@@ -183,8 +182,7 @@ def stalls_outside(samples: Sequence[Sample], records: int, step: Rescaled) -> l
 def rescale_of(samples: Sequence[Sample], records: int, tasks_before: int, asked: float, settled: float) -> Rescale:
     """Returns rebalance time, standstill (the longest time without a stored record) and rate before.
 
-    `asked` and `settled` are when the new tasks were requested and all ran, on the samples' clock.
-    """
+    `asked` and `settled` are when the new tasks were requested and all ran, on the samples' clock."""
     times, counts = progress(*stored_counts(samples))
     rises = times[1:][np.diff(counts) > 0]
     moments = np.concatenate([[asked], rises[rises > asked]])

@@ -32,8 +32,7 @@ class Fault(Workload):
     """The workload with a fault. It ends when all records are read, however often they were written.
 
     The fault's effect is no reason against the trial. After the plan's patience, a pipeline that does not recover is
-    restarted or redirected, which is recorded. `offered` is in records per second; None: a backlog.
-    """
+    restarted or redirected, which is recorded. `offered` is in records per second; None: a backlog."""
 
     offered: float | None
     fault: PlanFault

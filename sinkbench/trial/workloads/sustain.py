@@ -72,8 +72,7 @@ class Background(Generic[Result]):
 class Offering(Background[Loaded]):
     """A load in a separate thread. An early end of the context aborts it.
 
-    After an error it finishes, unless late: a complete load can be audited.
-    """
+    After an error it finishes, unless late: a complete load can be audited."""
 
     def __init__(
         self, own: Resources, rate: float, late_seconds: float = LATE_SECONDS, loaded: Loaded | None = None
@@ -136,8 +135,7 @@ def one_in(plan: Plan, records: int) -> int:
 class Sustain(Workload):
     """Offers a constant load, open loop, for the plan's time. The load begins when the connector's tasks run.
 
-    `offered` is in records per second; `search`: the trial belongs to a search for the highest sustained rate.
-    """
+    `offered` is in records per second; `search`: the trial belongs to a search for the highest sustained rate."""
 
     offered: float
     search: bool = False
