@@ -202,10 +202,6 @@ class LocalStack(Stack):
         for roles in self._roles.values():
             roles.restore(say)
 
-    def _wait_for(self, service: str) -> None:
-        """Waits until a node that was started alone is ready; it does not wait for nodes that do not run."""
-        self._wait([service], self._place(self._down().keys() - {service}), (), lambda line: None)
-
     def _wait(self, names: Collection[str], place: Place, dead: Collection[str], say: Say) -> None:
         """Waits until these nodes are ready. Starts each of `dead` once the nodes that it needs are ready."""
         asks, unstarted = checks(endpoints_of(place), PLUGINS), set(dead)
@@ -236,7 +232,8 @@ class LocalStack(Stack):
         found = {SERVICES_OF: str(self.home)}
         return Faults(
             self._act,
-            self._wait_for,
+            # A node that was started alone does not wait for nodes that do not run.
+            lambda one: self._wait([one], self._place(self._down().keys() - {one}), (), lambda _: None),
             proxies=Proxies(self.checkout, self.settings, lambda: proxy_targets(self._home.place()), environment=found),
             # A replica would write to the same small disk.
             small_disks=lambda sink: (
