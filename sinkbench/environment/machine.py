@@ -17,6 +17,7 @@ from sinkbench.stack import Allowance
 
 _SYS = Path("/sys")
 _CGROUPS = Path("/sys/fs/cgroup")
+_NO_LIMIT = 2**62
 _NETWORKED = re.compile(r"nfs\d?|cifs|smb\d?|ceph|glusterfs|lustre|9p|virtiofs|fuse\.sshfs|fuse\.glusterfs")
 # A hypervisor's disks: their `rotational` flag does not describe the hardware.
 _VIRTUAL = re.compile(
@@ -126,20 +127,25 @@ def container_kind(marks: set[str], variables: Mapping[str, str], cgroups: str) 
 
 
 def own_allowance(cgroups: str, read: Callable[[str], str | None], cpus_allowed: int | None = None) -> Allowance | None:
-    """Returns the smallest limits of a process's control groups (version 2), parents and affinity mask; None if they
-    are unknown, as with version 1."""
-    group = re.search(r"^0::(.*)$", cgroups, re.MULTILINE)
-    if group is None or read("cgroup.controllers") is None:
-        return None
+    """Returns the smallest limits of a process's control groups, their parents and affinity mask; None if unknown."""
     cpus: list[float] = [] if cpus_allowed in (None, os.cpu_count()) else [float(cpus_allowed or 0)]
     memory: list[int] = []
-    # All parents, since in a container the path may be the host's, of which only the root is visible.
-    inside = PurePosixPath(group[1].strip().lstrip("/"))
-    for each in (inside, *inside.parents):
-        if quota := re.fullmatch(r"(\d+) (\d+)", read(str(each / "cpu.max")) or ""):
-            cpus.append(int(quota[1]) / int(quota[2]))
-        if (most := read(str(each / "memory.max")) or "").isdigit():
-            memory.append(int(most))
+    group = re.search(r"^0::(.*)$", cgroups, re.MULTILINE)
+    if group is not None and read("cgroup.controllers") is not None:
+        # All parents, since in a container the path may be the host's, of which only the root is visible.
+        inside = PurePosixPath(group[1].strip().lstrip("/"))
+        for each in (inside, *inside.parents):
+            if quota := re.fullmatch(r"(\d+) (\d+)", read(str(each / "cpu.max")) or ""):
+                cpus.append(int(quota[1]) / int(quota[2]))
+            if (most := read(str(each / "memory.max")) or "").isdigit():
+                memory.append(int(most))
+    elif (limit := read("memory/memory.limit_in_bytes") or "").isdigit():
+        # Version 1, where a container has its own group at the root.
+        quota_us, period_us = (int(read(f"cpu/cpu.cfs_{name}_us") or 0) for name in ("quota", "period"))
+        cpus += [quota_us / period_us] if quota_us > 0 else []
+        memory += [int(limit)] if int(limit) < _NO_LIMIT else []
+    else:
+        return None
     return Allowance(min(cpus, default=None), min(memory, default=None))
 
 

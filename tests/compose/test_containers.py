@@ -41,10 +41,8 @@ def test_up_races_the_plan_once_and_prints_the_table(raced: Raced) -> None:
         assert shown in raced.log
     summary = raced.summary
     assert summary["complete"] is True
-    # The controller's own container, whose limits are known with version 2 of control groups.
-    is_known = Path("/sys/fs/cgroup/cgroup.controllers").exists()
-    limits = {"cpus": "no limit", "memory_bytes": 2**30} if is_known else {"cpus": None, "memory_bytes": None}
-    assert summary["environment"]["container"] == {"kind": "docker", **limits}
+    # The controller's own container.
+    assert summary["environment"]["container"] == {"kind": "docker", "cpus": "no limit", "memory_bytes": 2**30}
     assert summary["environment"]["disk"]["filesystem"] not in (None, "overlay")
     (cell,) = summary["cells"]
     assert cell["passed"] is True, cell

@@ -125,8 +125,18 @@ def test_without_a_limit_there_is_none_and_what_is_not_known_is_none_of_it() -> 
     bare = {"cgroup.controllers": "cpu"}
     assert own_allowance("0::/", bare.get) == Allowance(None, None)
     assert present(own_allowance("0::/", bare.get, 1_000_000)).cpus == 1_000_000
-    # Version 1 of control groups.
-    assert own_allowance("4:memory:/docker/ab\n0::/", {}.get) is None
+    assert own_allowance("0::/", {}.get) is None
+
+
+def test_version_1_of_control_groups_tells_a_container_its_own_limits_at_the_root() -> None:
+    files = {"memory/memory.limit_in_bytes": "1073741824", "cpu/cpu.cfs_quota_us": "-1"}
+    files["cpu/cpu.cfs_period_us"] = "100000"
+    assert own_allowance("4:memory:/docker/ab\n0::/", files.get) == Allowance(None, 2**30)
+    files |= {"memory/memory.limit_in_bytes": "9223372036854771712", "cpu/cpu.cfs_quota_us": "150000"}
+    assert own_allowance("4:memory:/docker/ab\n0::/", files.get) == Allowance(1.5, None)
+
+
+def test_a_limit_is_kept_as_a_number_or_as_none() -> None:
     assert allowance(Allowance(None, 5)) == {"cpus": "no limit", "memory_bytes": 5}
     assert allowance(None) == {"cpus": None, "memory_bytes": None}
 
