@@ -72,12 +72,12 @@ def about(kept: StoredRun) -> list[str]:
         for key, name in _VERSIONS.items()
         if known.get(key)
     ]
-    first, machine, _ = title(kept)
+    first, machine, _, *resumed = title(kept)
     load = load_in_words(kept)
     size = record_bytes(kept)
     fastest = max((seen_rate(cell) or 0.0 for cell in kept.summary.cells), default=0.0)
     megabytes = f"; up to {size * fastest / 1e6:.1f} MB/s" if size and fastest else ""
-    return [first, f"{load}{megabytes}", ", ".join(found), machine]
+    return [first, f"{load}{megabytes}", ", ".join(found), machine, *resumed]
 
 
 def rates(summary: RunSummary, trials: list[TrialRecord], required: float | None = None) -> Figure | None:

@@ -77,10 +77,10 @@ def title(kept: StoredRun) -> list[str]:
         str(found.get("system") or ""),
         f"stack {found['stack']}" if found.get("stack") else "",
         f"topology {name}" if (name := find(found, "topology.name")) else "",
-        resumed_in_words(summary),
     ]
     first = f"sinkbench {summary.plan.name}", began, duration(kept), f"run {summary.run}"
-    return ["   ".join(filter(None, first)), ", ".join(filter(None, machine)), load_in_words(kept)]
+    lines = "   ".join(filter(None, first)), ", ".join(filter(None, machine)), load_in_words(kept)
+    return [*lines, *filter(None, [resumed_in_words(summary)])]
 
 
 def duration(kept: StoredRun) -> str:
