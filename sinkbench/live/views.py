@@ -60,7 +60,7 @@ class Lines(Ui):
 
     def _show(self, doing: str) -> None:
         self._doing = doing
-        now = f"{self._count()}{self._step.name}{f', {doing}' if doing else ''}{self._left()}"
+        now = f"{self._count()}{', '.join(filter(None, (self._step.name, doing)))}{self._left()}"
         if self._status is not None:
             self._status.update(Text(printable(redacted(now)), no_wrap=True, overflow="ellipsis"))
         elif time.monotonic() - self._printed >= SILENT_SECONDS:
