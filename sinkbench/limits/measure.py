@@ -215,5 +215,5 @@ def _topic(cluster: Cluster, names: Names, form: Form, observer: Observer) -> It
     cluster.check_disk(records, form=form)
     with cleaning(lambda: cluster.kafka.delete_topic(names.topic)):
         observer.phase("loading the topic")
-        cluster.load(names, records, lambda done: observer.progress(done, records), form=form)
+        cluster.load(names, records, lambda done: observer.progress(done, records), {"form": form})
         yield records

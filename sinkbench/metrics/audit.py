@@ -63,10 +63,6 @@ def _ranges(trial: TrialRecord) -> str:
     return f"seq of trial {trial.trial} (block {trial.block}): {'; '.join(parts)}" if parts else ""
 
 
-def _of_cell(taken: Taken) -> Fields:
-    return {"audit": taken.audit, "not_audited": sum(trial.audit is None for trial in taken.trials)}
-
-
 CHANGES = "changes"
 _KEYS = ("stale", "missing", "not_deleted")
 
@@ -106,7 +102,7 @@ METRICS = (
     Metric(
         "Lost and duplicated records",
         "Records that the sink lacks, and rows beyond the first of each record.",
-        of_cell=_of_cell,
+        of_cell=lambda taken: {"audit": taken.audit, "not_audited": sum(each.audit is None for each in taken.trials)},
         columns=[*count_columns(CELLS), *count_columns(LOADS)],
         heads=["twice"],
         place=190,

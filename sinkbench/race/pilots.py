@@ -120,7 +120,7 @@ class Pilots:
         self._cluster.check_disk(records, form=form)
         self._events.phase("loading the pilots' topic")
         self._shared[form] = names, records
-        loaded = self._cluster.load(names, records, lambda done: self._events.progress(done, records), form=form)
+        loaded = self._cluster.load(names, records, lambda done: self._events.progress(done, records), {"form": form})
         self._calibrate(loaded.records_per_second)
 
     def _take(self, cell: Cell, sizes: Sizes, seconds_left: float) -> Pilot:

@@ -127,7 +127,7 @@ def html_of(title: str, heading: Sequence[str], opening: Opening, sections: Sequ
     """The whole page: title, heading, first screen, and the sections that have parts. Secrets are redacted."""
     files = PackageLoader("sinkbench.report", ".")
     pages = Environment(loader=files, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    pages.tests["of"] = _is
+    pages.tests["of"] = lambda part, kind: type(part).__name__ == kind
     # Only these are already HTML: the drawings of draw.py, and this package's style.
     pages.filters["as_svg"] = Markup
     pages.filters["anchor"] = anchor
@@ -149,7 +149,3 @@ def _meanings(sections: Sequence[PageSection]) -> dict[str, str]:
         elif isinstance(part, Table):
             shown |= {part.meanings[header] for header in part.headers if header in part.meanings}
     return {heading: said for heading, said in MEANINGS.items() if heading in shown}
-
-
-def _is(part: Part, kind: str) -> bool:
-    return type(part).__name__ == kind

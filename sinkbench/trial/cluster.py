@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -15,7 +14,7 @@ from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.load.loadgens import Loadgens
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.cells import Cell
-from sinkbench.plan.entries import Acks, load_queries, read_connector
+from sinkbench.plan.entries import load_queries, read_connector
 from sinkbench.plan.plan import Plan
 from sinkbench.services.access import Access
 from sinkbench.services.connect import ConnectCluster
@@ -25,7 +24,7 @@ from sinkbench.sinks import Sink, needed, open_sink, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.names import Names, is_ours
 from sinkbench.trial.sampler import Sampler
-from sinkbench.trial.values import Loaded, Others
+from sinkbench.trial.values import AT_ONCE, Loaded, Others, Pace
 
 # A worker that takes longer to answer is broken; the next one is asked.
 BACKGROUND_SECONDS = 3.0
@@ -180,15 +179,13 @@ class Cluster:
         names: Names,
         records: int,
         progress: Callable[[int], None],
-        *,
-        form: Form = DOCUMENT,
-        rate: float | None = None,
-        acks: Acks | None = None,
-        stop: threading.Event | None = None,
+        changed: Mapping[str, object] | None = None,
+        pace: Pace = AT_ONCE,
     ) -> Loaded:
-        """Loads the trial's topic. Raises TrialFailed if a record was not acknowledged, or `stop` was set."""
-        load = self.plan.load.model_copy(update={"form": form, "acks": acks or self.plan.load.acks})
-        parts = self._loadgens.load(names.topic, names.trial, records, load, progress, rate, stop)
+        """Loads the trial's topic. `changed` are keys of the plan's load with other values. Raises TrialFailed if a
+        record was not acknowledged, or the pace's `stop` was set."""
+        load = self.plan.load.model_copy(update=changed)
+        parts = self._loadgens.load(names.topic, names.trial, records, load, progress, *pace)
         acknowledged, seconds = sum(each.acknowledged for each in parts), max(each.elapsed_seconds for each in parts)
         read = lambda: self.kafka.end_offsets(names.topic).values()  # noqa: E731
         ends = read_until(lambda ends: sum(ends) >= acknowledged, read, COPIED_SECONDS)
@@ -199,7 +196,7 @@ class Cluster:
             partitions=len(ends),
             partitions_with_records=sum(end > 0 for end in ends),
             records_per_second=acknowledged / seconds if seconds else 0.0,
-            in_time=None if rate is None else sum(each.behind.records_in_time for each in parts if each.behind),
+            in_time=None if pace.rate is None else sum(each.behind.records_in_time for each in parts if each.behind),
         )
 
     def set_services(self, cell: Cell) -> None:

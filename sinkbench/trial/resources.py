@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Event
-from typing import Any, Protocol
+from typing import Protocol
 
 from loadgen.client import topic_config
 from loadgen.options import load_from
@@ -19,7 +19,7 @@ from sinkbench.services.kafka import group_of
 from sinkbench.sinks import Sink
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
-from sinkbench.trial.values import Loaded, Target
+from sinkbench.trial.values import Loaded, Pace, Target
 
 # Rows before a trial are copies of N records whose `bench.run` is not a trial's.
 DOCUMENTS_BEFORE = 20_000
@@ -82,8 +82,8 @@ class Resources:
         self, rate: float | None = None, progress: Callable[[int], None] = lambda done: None, stop: Event | None = None
     ) -> Loaded:
         """Loads the topic at a rate per second, or as fast as possible. Raises TrialFailed; see `Cluster.load`."""
-        how: dict[str, Any] = {"form": self.cell.form, "acks": self.cell.acks, "rate": rate, "stop": stop}
-        return self.cluster.load(self.names, self.records, progress, **how)
+        changed = {"form": self.cell.form, **({"acks": self.cell.acks} if self.cell.acks else {})}
+        return self.cluster.load(self.names, self.records, progress, changed, Pace(rate, stop))
 
     def start_connector(self) -> str | None:
         """Creates the connector and returns its class. Raises ConnectError if Connect refuses it."""

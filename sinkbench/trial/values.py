@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Event
+from typing import NamedTuple
 
 from sinkbench.analysis.deadletters import DeadLetter
 from sinkbench.analysis.replication import Broken, ReplicationState
@@ -69,6 +71,16 @@ class Policy:
 
 def policy_of(cell: Cell) -> Policy:
     return Policy() if cell.fault is None else Policy(False, True, False, False)
+
+
+class Pace(NamedTuple):
+    """Records per second, None: as fast as possible; and what ends a load early."""
+
+    rate: float | None = None
+    stop: Event | None = None
+
+
+AT_ONCE = Pace()
 
 
 @dataclass(frozen=True)

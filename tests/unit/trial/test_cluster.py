@@ -180,5 +180,5 @@ def test_a_topic_is_loaded_with_the_cells_acks(cluster: Cluster, monkeypatch: py
     monkeypatch.setattr(cluster, "_loadgens", Generators())
     monkeypatch.setattr(cluster.kafka, "end_offsets", lambda topic: {0: 1})
     for acks in ("1", None):
-        cluster.load(Names.of("t1"), 1, lambda done: None, acks=acks)  # type: ignore[arg-type]
+        cluster.load(Names.of("t1"), 1, lambda done: None, {"acks": acks} if acks else None)
     assert loads == ["1", "all"]
