@@ -132,7 +132,8 @@ def test_the_limits_of_kafka_and_connect_are_found_and_ctrl_c_in_that_of_a_sink_
     )
     with a_race(tmp_path, plan) as race:
         output = ""
-        while "] limit of postgres" not in output:
+        # The next limit of the sink's begins as soon as its first has ended.
+        while "limit of postgres: " not in output:
             line = race.stdout.readline()
             assert line, output
             output += line
