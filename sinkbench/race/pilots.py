@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from loadgen.forms import Form
 from sinkbench.analysis.limits import GENERATOR
+from sinkbench.analysis.words import counted
 from sinkbench.errors import ServiceError
 from sinkbench.limits.measure import jobs
 from sinkbench.live.events import Events
@@ -100,9 +101,9 @@ class Pilots:
                 waiting = [each for each in waiting if not is_warm(visits[each.place], drain.compiling_percent / 100)]
                 # The time may not suffice for all. The slower a pipeline, the longer it takes until its code is hot.
                 waiting.sort(key=lambda cell: visits[cell.place][-1].records_per_second or 0.0)
-            if names := ", ".join(cell.place for cell in waiting):
-                still = "are not warm yet; the trials go on warming them up"
-                self._events.say(f"warming up takes longer here: {names} {still}")
+            if waiting:
+                still = f"{len(waiting)} of {counted(len(cells), 'pipeline')} not warm yet; the trials go on with it"
+                self._events.say(f"warming up takes longer here: {still}")
 
     def _remove_topics(self) -> None:
         for form, (names, _) in list(self._shared.items()):

@@ -1,5 +1,6 @@
 """The answers of a run in sentences, each of them correct when quoted alone."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS
@@ -166,7 +167,9 @@ def _change(found: Change, summary: RunSummary) -> str:
         disk = f" and adds {percent(after / before - 1)} disk" if before and after and after > before else ""
         return f"Indexing for {more} queries leaves {product} {share} of its rate{disk}{end}"
     version, mode = find(summary.environment, "versions.pgbouncer"), find(second, "pool.mode")
-    name = f"{version or 'PgBouncer'}{f' ({mode})' if mode else ''}"
+    # At login it says "1.18.0/bouncer".
+    number = re.search(r"\d[\d.]*", str(version or ""))
+    name = " ".join(filter(None, ["PgBouncer", number and number[0], f"({mode})" if mode else ""]))
     direct, pooled = (
         each.server_peak if each.server_peak else each.clients_peak for each in (first.connections, second.connections)
     )

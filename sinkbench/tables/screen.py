@@ -27,15 +27,16 @@ from sinkbench.tables.text import plain_text
 WIDTH = 100
 OPTIONS = ("queries", "cpu", "memory", "pool", "trials", "bottlenecks")
 """The keys of the sections that have an option of `sinkbench show`."""
-HEADS = ("", "records/s", "", "CPU s/\nmillion", "disk\nbytes", "connec-\ntions", "held back by")
+HEADS = ("", "records/s", "", "CPU s/\nmillion", "disk\nbytes", "connections", "held back by")
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d\dZ")
-_LEAST_LAST = 14
+_LEAST_LAST = 11
 _LAST = len(HEADS) - 1
 _LEFT = (0, 2, _LAST)
 _EMPTY = ("", NOT_MEASURED)
 _NOT_FINAL = "NOT FINAL"
 # They name what it is about themselves.
 _GENERAL = {"machine", "connector", "sink", "topic"}
+_SHORT = {"machine CPU": "CPU", "waits for the sink": "sink", "a request a record": "round trips"}
 _LOADS = {
     "drain": "Backlog",
     "rescale": "Backlog with a change of tasks,",
@@ -194,7 +195,9 @@ def _held_back(cell: CellSummary) -> str:
     if found is None or found.cause == NOT_IDENTIFIED:
         return NOT_MEASURED if found is None else NOT_IDENTIFIED
     named = [
-        cause if component in _GENERAL or component.lower() in cause.lower() else f"{component}: {cause}"
+        _SHORT.get(cause, cause)
+        if component in _GENERAL or component.lower() in cause.lower()
+        else f"{component}: {cause}"
         for component, cause in causes_of(found)
     ]
     return " or ".join(named)

@@ -43,7 +43,7 @@ def default_race(*, final: bool) -> list[CellSummary]:
 
 QUICK = {
     "plan": PlanRef(name="quick", sha256="0", trials=3),
-    "environment": {"versions": {"pgbouncer": "PgBouncer 1.18.0"}},
+    "environment": {"versions": {"pgbouncer": "1.18.0/bouncer"}},
 }
 
 
