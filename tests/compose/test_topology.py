@@ -91,6 +91,7 @@ def settings(checkout: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Run) ->
     compose_in(checkout, "down", "--volumes", "--remove-orphans")
 
 
+@pytest.mark.rare
 def test_nodes_are_services_of_their_own_that_die_come_back_and_race(
     settings: Settings, sinkbench: Run, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
