@@ -10,10 +10,12 @@ import typer
 from sinkbench.cli.options import OnRunningStack, OnStack, commands, running_stack, say, the_stack
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_UNUSABLE
 from sinkbench.race.lock import StarterNote, race_on
+from sinkbench.services.causes import failure
 from sinkbench.services.connect import ConnectCluster, is_even, placement
 from sinkbench.settings import load_settings
 from sinkbench.stack import Stack
 from sinkbench.stack.local import LocalStack
+from sinkbench.stack.logs import logs_of
 
 app = commands()
 # Also one that is too common to be redacted elsewhere.
@@ -115,12 +117,13 @@ def scale(
     with ConnectCluster(connect or stack.endpoints.connect.values(), access) as cluster:
         cluster.set_tasks(connector, tasks)
         found = cluster.wait_for_tasks(connector, tasks)
+        why = failure(found, cluster.config(connector), *([] if connect else logs_of(stack, connector)))
     known = {} if connect else stack.endpoints.worker_ids
     counts = placement(found, known)
     spread = ", ".join(f"{worker} {number}" for worker, number in sorted(counts.items()))
     say(f"{connector}: {found.running} of {tasks} tasks run ({spread})")
     if found.state == "FAILED" or found.failed:
-        say(f"{len(found.failed)} of {tasks} tasks FAILED: {found.cause()}")
+        say(f"{len(found.failed)} of {tasks} tasks FAILED: {why}")
         raise typer.Exit(EXIT_CHECK_FAILED)
     if not is_even(counts) or len([number for number in counts.values() if number]) < min(count, tasks):
         say("the tasks are spread unevenly over the workers; other connectors' tasks count when Connect places them")

@@ -16,6 +16,7 @@ from sinkbench.plan.entries import read_connector
 from sinkbench.plan.plan import Plan
 from sinkbench.race.preparation import LEAST_FREE_BYTES, check_plan, preflight, validate_configs
 from sinkbench.services.access import curl
+from sinkbench.services.causes import failure
 from sinkbench.services.connect import ConnectCluster, ConnectorStatus, placement
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import Kafka
@@ -23,6 +24,7 @@ from sinkbench.sinks import sink_kind, sinks_of
 from sinkbench.sinks.jdbcurl import jdbc_url
 from sinkbench.sinks.values import SinkState
 from sinkbench.stack import Stack
+from sinkbench.stack.logs import logs_of
 from sinkbench.topology import needed_bytes
 from sinkbench.trial.cluster import VARIABLE, Cluster, filled_in
 from sinkbench.trial.names import is_ours
@@ -138,7 +140,7 @@ class Look:
             # During a rebalance the placement of tasks means nothing.
             placement=placement(status, self._endpoints.worker_ids) if status.settled(len(status.tasks)) else {},
             failed=len(status.failed),
-            cause=status.cause(),
+            cause=failure(status, config, *logs_of(self._stack, name)),
         )
 
     def _planned(self, cells: Sequence[Cell], refusals: list[str]) -> list[Connector]:

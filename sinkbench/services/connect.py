@@ -25,7 +25,7 @@ POLL_SECONDS = 0.1
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 # Hibernate's message without a connection. It logs the reason, and suggests settings that change nothing.
 _NO_CONNECTION = "Unable to determine Dialect without JDBC metadata"
-_IN_THE_LOG = "no connection to the database came about, for a reason that the worker's log tells"
+HIDDEN = "no connection to the database came about; the reason is in the worker's log alone"
 # A task in another state runs, or will when its worker has started it.
 AT_REST = {"PAUSED", "STOPPED", "FAILED", "DESTROYED"}
 
@@ -61,6 +61,11 @@ class ConnectorStatus:
             any(cause.partition(":")[0] == _OUT_OF_MEMORY for cause in causes_in(task.trace)) for task in self.failed
         )
 
+    @property
+    def traces(self) -> list[str]:
+        """The connector's own stack trace, or the different ones of its failed tasks."""
+        return [self.trace] if self.state == "FAILED" else [*dict.fromkeys(task.trace for task in self.failed)]
+
     def settled(self, tasks: int) -> bool:
         """Whether exactly `tasks` tasks exist, and each runs or has failed."""
         done = all(task.state in ("RUNNING", "FAILED") for task in self.tasks)
@@ -71,7 +76,7 @@ class ConnectorStatus:
         if self.state == "FAILED":
             return first_cause(self.trace)
         causes = Counter(first_cause(task.trace) for task in self.failed)
-        telling = Counter({cause: tasks for cause, tasks in causes.items() if cause != _IN_THE_LOG})
+        telling = Counter({cause: tasks for cause, tasks in causes.items() if cause != HIDDEN})
         return (telling or causes).most_common(1)[0][0] if causes else None
 
 
@@ -105,7 +110,7 @@ def first_cause(trace: str) -> str:
     if not causes:
         return "no trace"
     if _NO_CONNECTION in trace:
-        return _IN_THE_LOG
+        return HIDDEN
     innermost = causes[-1]
     for cause in reversed(causes):
         name, _, message = cause.partition(": ")

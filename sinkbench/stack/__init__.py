@@ -250,3 +250,6 @@ class Stack(Protocol):
 
     def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
         """The command that prints the last `lines` of a service's log. Raises StackError for an unknown service."""
+
+    def log_tail(self, service: str, lines: int) -> str:
+        """The last `lines` of a service's log. Raises StackError if there is none, or it is not visible."""

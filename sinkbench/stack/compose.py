@@ -196,6 +196,9 @@ class ComposeStack(Stack):
     def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
         return ["docker", "logs", "--tail", str(lines), *(["--follow"] if follow else []), self.container(service).id]
 
+    def log_tail(self, service: str, lines: int) -> str:
+        return self.engine.log_tail(self.container(service), lines)
+
     # --- starting and stopping -------------------------------------------------------------------------------------
 
     def up(self, say: Say) -> None:
@@ -275,7 +278,7 @@ class ComposeStack(Stack):
             names,
             lambda: checks(self.reach(waits_for=names).endpoints, loadgens=True),
             lambda: {name: each.status for name, each in self.named().items() if each.state != "running"},
-            lambda name: self.engine.log_tail(self.container(name), LOG_LINES),
+            lambda name: self.log_tail(name, LOG_LINES),
             READY_SECONDS,
         )
 

@@ -240,3 +240,6 @@ class ExternalStack(Stack):
 
     def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
         raise StackError(f"{self._file.path}: these clusters are other people's: their logs are with them")
+
+    def log_tail(self, service: str, lines: int) -> str:
+        raise StackError(f"{self._file.path}: the log of {service} is not visible from here")

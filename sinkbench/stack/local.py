@@ -124,6 +124,9 @@ class LocalStack(Stack):
             raise StackError(f"{service} has no log yet; `sinkbench up` starts it")
         return ["tail", "-n", str(lines), *(["-F"] if follow else []), str(path)]
 
+    def log_tail(self, service: str, lines: int) -> str:
+        return run(["tail", "-n", str(lines), str(self._log_file(service))]).stdout.rstrip()
+
     # --- starting and stopping -------------------------------------------------------------------------------------
 
     def up(self, say: Say) -> None:
@@ -218,7 +221,7 @@ class LocalStack(Stack):
             names,
             lambda: asks,
             self._down,
-            lambda name: run(["tail", "-n", str(LOG_LINES), str(self._log_file(name))]).stdout.rstrip(),
+            lambda name: self.log_tail(name, LOG_LINES),
             READY_SECONDS + MORE_SECONDS * max(len(names) - USUAL_NODES, 0),
             say,
             start,

@@ -15,13 +15,14 @@ from typing import TypeVar
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ConnectError, ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.faults import OF_NETWORK
+from sinkbench.services.causes import explained, failure
 from sinkbench.services.connect import ConnectorStatus, is_even, placement
 from sinkbench.sinks import PoolReading, Sink, SinkPooling, SinkReading
 from sinkbench.stack import Usage
 from sinkbench.stack.processes import machine_cpu
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.sampler import Sampler, Sources, fresh_samples
-from sinkbench.trial.stop import Deed, FaultWatch, Watch, died, died_of_memory
+from sinkbench.trial.stop import Deed, FaultWatch, Watch, died, died_of_memory, starved
 from sinkbench.trial.values import Timeline
 
 # Interval for a sink without probes, which is only read to see when all is stored.
@@ -170,7 +171,15 @@ class Following:
             # All records may be stored before a sample sees every task run.
             if self.seen.placement is None and last is not None and last.settled(own.cell.tasks):
                 self.settled(last)
-            self.seen = replace(self.seen, last=last, reasons=[] if end.reason is None else [end.reason])
+            logs, config = own.logs(self.seen.from_us / 1e6), own.config
+            why = None if last is None else failure(last, config, *logs)
+            reasons = [] if end.reason is None else [end.reason]
+            if end.reason is not None and end.reason.code in (ReasonCode.NO_PROGRESS, ReasonCode.TIMED_OUT):
+                full = starved(self._sampler.samples, own.cluster.plan.drain.stall_seconds)
+                said = None if full or why else explained(logs[0](), config)
+                text = f"{end.reason.text}; the worker's log says: {said}" if said else end.reason.text
+                reasons = [full or end.reason.model_copy(update={"text": text})]
+            self.seen = replace(self.seen, last=last, failure=why, reasons=reasons)
             return
 
     def _raise_if_dead(self) -> None:

@@ -20,7 +20,6 @@ from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import sink_kind
 from sinkbench.trial.following import uneven
 from sinkbench.trial.resources import Observer
-from sinkbench.trial.stop import advice_on_memory
 from sinkbench.trial.values import Loaded, Measured
 from sinkbench.trial.workload import Figures
 
@@ -153,17 +152,11 @@ def interruptions(found: Measured) -> list[str]:
 
 
 def failure_of(found: Measured) -> str | None:
-    """Returns why tasks failed, if some did: the cause, then their own message."""
-    last, limit, refusal = found.timeline.last, found.before.connection_limit, found.stopped.refusal
-    cause = None if last is None else last.cause()
-    if cause is None:
-        return None
-    if found.timeline.out_of_memory:
-        return advice_on_memory(cause)
-    if (peak := used_up(found.samples, limit)) is not None:
-        return f"too many clients already, {peak} of the server's {limit} connections are open ({cause})"
-    tried = f"the connector's connection, tried from here: {refusal} (the task says: {cause})"
-    return cause if refusal is None else tried
+    """Returns why tasks failed, if some did, and whether the server's connections are used up."""
+    failure, limit = found.timeline.failure, found.before.connection_limit
+    if failure is None or (peak := used_up(found.samples, limit)) is None:
+        return failure
+    return f"{failure}; {peak} of the server's {limit} connections are open"
 
 
 def record(found: Measured, figures: Figures, reasons: Sequence[Reason]) -> TrialRecord:

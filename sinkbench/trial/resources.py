@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Event
 from typing import Protocol
@@ -17,6 +17,7 @@ from sinkbench.plan.checks import filled_columns
 from sinkbench.services.connect import ConnectorStatus
 from sinkbench.services.kafka import group_of
 from sinkbench.sinks import Sink
+from sinkbench.stack.logs import logs_of
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 from sinkbench.trial.values import Loaded, Pace, Target
@@ -97,6 +98,15 @@ class Resources:
 
     def status(self) -> ConnectorStatus | None:
         return self.cluster.connect.status(self.names.connector)
+
+    def logs(self, since: float) -> list[Callable[[], Iterable[str]]]:
+        """What is said of the connector besides its status, from `since` on (seconds since the epoch): in the workers'
+        logs, in those of the sink's services, and by the sink, to a login like the connector's."""
+
+        def refused() -> Iterator[str]:
+            yield from filter(None, [self.cluster.refusal(self.cell, self.config)])
+
+        return [*logs_of(self.cluster.stack, self.names.connector, since), refused]
 
     def settled(self) -> ConnectorStatus | None:
         """Status once all the cell's tasks run and have their partitions; None before."""

@@ -113,14 +113,10 @@ def stop(own: Resources, found: Measured) -> Stopped:
     """Stops the connector, and reads its committed offsets when its group is empty."""
     own.observer.phase("stopping the connector")
     metrics = own.cluster.metrics.last(own.names.connector, own.records) if found.policy.counters_go_on else {}
-    others, last = others_met(own, found.before), found.timeline.last
+    others = others_met(own, found.before)
     own.stop_connector()
     return Stopped(
-        task_metrics=metrics,
-        others=others,
-        consumed=own.consumed(),
-        refusal=None if last is None or last.cause() is None else own.cluster.refusal(own.cell, own.config),
-        unattributed=unattributed(own, found.samples),
+        task_metrics=metrics, others=others, consumed=own.consumed(), unattributed=unattributed(own, found.samples)
     )
 
 

@@ -164,8 +164,8 @@ class Timeline:
     """What happened while the connector ran; the workload fills `loaded`, `reads`, `rescaled` and `faulted`.
 
     `from_us` is second 0 of the samples, in microseconds since the epoch. `created`: the connector may exist.
-    `placement` are tasks per worker when each had started or failed. `reasons` are those against the figures of a
-    complete run, and `failed` is the error that ended it early."""
+    `placement` are tasks per worker when each had started or failed. `failure` is why tasks FAILED.
+    `reasons` are those against the figures of a complete run, and `failed` is the error that ended it early."""
 
     samples: Sequence[Sample] = ()
     from_us: int = 0
@@ -173,6 +173,7 @@ class Timeline:
     created: bool = False
     placement: Mapping[str, int] | None = None
     last: ConnectorStatus | None = None
+    failure: str | None = None
     reasons: Sequence[Reason] = ()
     failed: Exception | None = None
     loaded: Loaded | None = None
@@ -192,13 +193,12 @@ class Timeline:
 @dataclass(frozen=True)
 class Stopped:
     """Readings around the stop of the connector. `task_metrics` are the last ones before it, `unattributed` counts
-    connections that were opened during the run and remain, and `refusal` is why one like the connector's fails."""
+    connections that were opened during the run and remain."""
 
     task_metrics: Mapping[str, float] = field(default_factory=dict)
     others: Sequence[str] = ()
     consumed: int | None = None
     unattributed: int | None = None
-    refusal: str | None = None
 
 
 @dataclass(frozen=True)

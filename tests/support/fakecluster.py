@@ -284,6 +284,7 @@ class FakeCluster:
     set_to: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     poisoned: int = 0
     notes_of_target: tuple[str, ...] = ()
+    log: str = ""
 
     def __post_init__(self) -> None:
         self.records = None
@@ -298,8 +299,9 @@ class FakeCluster:
         self.stack = SimpleNamespace(
             facts=Facts,
             usage=Usage,
+            log_tail=lambda service, lines: self.log,
             endpoints=SimpleNamespace(
-                shared=False, replication=1, connect=dict.fromkeys(("w0", "w1", "w2"), ""), worker_ids={}
+                sinks={}, shared=False, replication=1, connect=dict.fromkeys(("w0", "w1", "w2"), ""), worker_ids={}
             ),
             services=lambda: [ServiceState(name, "dead", None, "", self.exit_code) for name in self.dead],
             up=lambda say: self.dead.clear(),

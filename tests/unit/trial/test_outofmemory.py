@@ -2,14 +2,16 @@
 
 import pytest
 
+from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.services.connect import ConnectorStatus, Task
 from sinkbench.stack import ServiceState
 from sinkbench.summary.cells import summarize
-from sinkbench.trial.stop import advice_on_memory, died_of_memory
+from sinkbench.trial.stop import died_of_memory, starved
 from tests.support.fakecluster import FakeCluster, codes, drained
+from tests.support.trials import sample
 
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["elasticsearch/camel-bulk"]})
 CELL = expand(PLAN, 3)[0]
@@ -46,8 +48,7 @@ def test_what_is_said_names_memory_the_setting_and_what_tasks_hold() -> None:
         "give them more (SINKBENCH_CONNECT_HEAP), or have tasks hold less: consumer.override.max.poll.records" in said
     )
     assert said_of("elasticsearch-2").endswith("give it more (SINKBENCH_ELASTICSEARCH_HEAP)")
-    assert advice_on_memory("Java heap space").startswith("out of memory (Java heap space); give the workers more heap")
-    assert "\n" not in said + advice_on_memory("x")
+    assert "\n" not in said
 
 
 def test_a_worker_that_dies_for_memory_makes_its_trial_invalid_for_that_and_is_audited_once_it_is_back() -> None:
@@ -69,4 +70,22 @@ def test_tasks_that_fail_for_memory_say_so_and_what_to_do(monkeypatch: pytest.Mo
     assert record.reasons[0].code == ReasonCode.OUT_OF_MEMORY
     assert record.reasons[0].figures == {"failed": 1, "tasks": 3}
     (cell,) = summarize([CELL], [record])
-    assert cell.verdict.startswith("1 of 3 tasks FAILED: out of memory (Java heap space); give the workers more heap")
+    assert cell.verdict.startswith("1 of 3 tasks FAILED: out of memory, Java heap space (consumer.override.max.poll.")
+    assert "give the workers more heap (SINKBENCH_CONNECT_HEAP)" in cell.verdict
+
+
+@pytest.mark.parametrize(("collecting", "is_full"), [(1.4, True), (0.9, True), (0.2, False), (0.0, False)])
+def test_workers_that_do_little_but_collect_garbage_have_no_memory_left(collecting: float, is_full: bool) -> None:
+    def at(second: int) -> Sample:
+        used = dict.fromkeys(("connect-1", "connect-2", "connect-3"), 0.5 * second)
+        return sample(second, 40, cpu_seconds=used, signs={"connect_gc_cpu_seconds_total": collecting * second})
+
+    found = starved([at(second) for second in range(40)], 15)
+    assert (found is not None) == is_full
+    if found is not None:
+        assert found.code == ReasonCode.OUT_OF_MEMORY
+        assert "its collection takes" in found.text
+        assert "nothing was stored for 15 s; give them more (SINKBENCH_CONNECT_HEAP), or have tasks hold" in found.text
+    # Elsewhere the CPU time of their parts is not seen.
+    assert starved([sample(second, 40) for second in range(40)], 15) is None
+    assert starved([], 15) is None
