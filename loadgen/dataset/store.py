@@ -27,7 +27,7 @@ BLANK = b" \t\r\n"
 """JSON's white space."""
 # Memory per record in addition to its bytes, which matters for very many tiny records.
 BYTES_EACH = 29
-MAGIC = "sinkbench data set 3"
+MAGIC = "sinkbench data set 4"
 FIRST_LINE_BYTES = 4096
 # Limits the memory of one call with large records.
 MOST_BATCH_BYTES = 4 << 20

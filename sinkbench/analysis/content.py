@@ -1,20 +1,22 @@
 """Whether a sink stores what was sent: a sample of documents compared member by member, and checksums in records."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from loadgen.checksum import BENCH, SUM, checksum
+from loadgen.checksum import BENCH, SUM, canonical, checksum, parse
 from loadgen.forms import DOCUMENT, Form, is_row, record_in
 from sinkbench.analysis.audit import ranges_of
 from sinkbench.analysis.words import few_of
 
 Path = tuple[str, ...]
+# Of a number in a message.
+MOST_DIGITS = 40
 
 
 @dataclass(frozen=True)
@@ -38,46 +40,73 @@ def documents_of(values: Iterable[bytes | None], run: str, form: Form = DOCUMENT
     """The documents or rows of a topic's records that are of the load `run`, by `bench.seq`."""
     found: dict[int, Any] = {}
     for value in values:
-        # Other users may have written anything: too deeply nested, or an infinite number.
-        with suppress(ValueError, KeyError, TypeError, RecursionError, OverflowError):
-            document = record_in(json.loads(value or b"null"), form)
+        # Other users may have written anything.
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            document = record_in(parse(value or b"null"), form)
             bench = document if is_row(form) else document["bench"]
             opening = "bench_" if is_row(form) else ""
-            if bench[f"{opening}run"] == run:
-                found[int(bench[f"{opening}seq"])] = document
+            seq = bench[f"{opening}seq"]
+            if bench[f"{opening}run"] == run and type(seq) is int and 0 <= seq < 2**63:
+                found[seq] = document
     return found
 
 
 def compare_content(sent: Mapping[int, Any], stored: Mapping[int, Any]) -> Content:
-    """Compares the documents of records that both have, by `seq`. A member added by the sink or connector is no
-    alteration. Members have no order, lists have one."""
+    """Compares the documents of records that both have, by `seq`, as `loadgen.checksum.parse` reads them. A member
+    added by the sink or connector is no alteration. Members have no order, lists have one."""
     found: dict[str, Counter[Path]] = {"gone": Counter(), "changed": Counter(), "added": Counter()}
-    both = [seq for seq in sent if seq in stored]
-    altered = []
-    for seq in both:
-        differences = list(_differences(sent[seq], stored[seq]))
-        for path, what in differences:
+    compared, altered = [], []
+    numbers: dict[str, str] = {}
+    for seq in filter(stored.__contains__, sent):
+        try:
+            differences = list(_differences(sent[seq], stored[seq]))
+        except RecursionError:
+            continue
+        compared.append(seq)
+        for path, what, *values in differences:
             found[what][path] += 1
-        if any(what != "added" for _, what in differences):
+            if (how := _arithmetic(*values)) is not None:
+                was, now = (str(value)[:MOST_DIGITS] for value in values)
+                numbers.setdefault(how, f"{'.'.join(path)} from {was} to {now}{how}")
+        if any(what != "added" for _, what, *_ in differences):
             altered.append(seq)
     added = frozenset(found.pop("added"))
     names = {what: [".".join(path) for path, _ in of.most_common()] for what, of in found.items() if of}
     how = ", ".join(f"{few_of(of) or 'the whole document'} {what}" for what, of in names.items())
-    return Content(len(both), len(altered), how, compared_seqs=tuple(both), altered_seqs=tuple(altered), added=added)
+    how = "; ".join(filter(None, (how, *numbers.values())))
+    return Content(
+        len(compared), len(altered), how, compared_seqs=tuple(compared), altered_seqs=tuple(altered), added=added
+    )
 
 
-def _differences(sent: Any, stored: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """The path of each member that is gone, changed or added."""
+def _differences(sent: Any, stored: Any, path: Path = ()) -> Iterator[tuple[Path, str, Any, Any]]:
+    """The path of each member that is gone, changed or added, with its values. In a list nothing may be added."""
+    if isinstance(sent, list) and isinstance(stored, list) and len(sent) == len(stored):
+        for place, pair in enumerate(zip(sent, stored, strict=True)):
+            for below, what, *values in _differences(*pair, (*path, str(place))):
+                yield below, "changed" if what == "added" else what, *values
+        return
     if not (isinstance(sent, dict) and isinstance(stored, dict)):
-        if sent != stored:
-            yield path, "changed"
+        # True is 1 in Python; not in JSON.
+        if canonical(sent) != canonical(stored):
+            yield path, "changed", sent, stored
         return
     for name in dict.fromkeys([*sent, *stored]):
         below = (*path, str(name))
         if name in sent and name in stored:
             yield from _differences(sent[name], stored[name], below)
         else:
-            yield below, "gone" if name in sent else "added"
+            yield below, "gone" if name in sent else "added", None, None
+
+
+def _arithmetic(sent: Any, stored: Any) -> str | None:
+    """What has made one number of another, in words that may be empty; None for other values."""
+    if not all(isinstance(each, int | float | Decimal) and not isinstance(each, bool) for each in (sent, stored)):
+        return None
+    if isinstance(sent, int) and stored == (sent + 2**63) % 2**64 - 2**63:
+        return ", read as a long by the connector or a converter"
+    is_same = float(Decimal(sent)) == float(Decimal(stored))
+    return ", read as a double by the connector or a converter" if is_same else ""
 
 
 # Checking this many takes one or two seconds per trial.

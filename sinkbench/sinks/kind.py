@@ -83,13 +83,13 @@ class Replication(Protocol):
 
 
 class Documents(Protocol):
-    """Returns stored records. What is not kept as a document is left out."""
+    """Returns stored records as `loadgen.checksum.parse` reads them. What is not kept as a document is left out."""
 
     def some(self, target: str, run: str, seqs: Sequence[int]) -> Mapping[int, Any]:
-        """The documents of `run` whose `bench.seq` is in `seqs`, by `bench.seq`, as Python's json."""
+        """The documents of `run` whose `bench.seq` is in `seqs`, by `bench.seq`."""
 
     def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
-        """As `loadgen.checksum.parse` reads them: all, or one in `one_in` evenly by `bench.seq`, in any order."""
+        """All, or one in `one_in` evenly by `bench.seq`, in any order."""
 
 
 class Queries(Protocol):

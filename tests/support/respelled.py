@@ -1,6 +1,7 @@
 """JSON as a sink may give it back: the same value in another text."""
 
 import json
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -26,7 +27,11 @@ def _text(text: str, draw: Random) -> str:
     return json.dumps(text, ensure_ascii=draw.random() < 0.5 or not text.isprintable())
 
 
-def _number(value: float, draw: Random) -> str:
+def _number(value: float | Decimal, draw: Random) -> str:
+    if isinstance(value, Decimal):
+        return draw.choice(
+            [f"{value}", f"{value:f}", f"{value:E}".replace("E", ".0E" if "." not in f"{value:E}" else "0E")]
+        )
     if isinstance(value, int):
         return draw.choice([f"{value}", f"{value}.0", f"{value}e0", f"{value}00E-2" if value else "0E9"])
     text = repr(value)

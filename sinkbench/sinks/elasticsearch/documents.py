@@ -65,9 +65,10 @@ class Stored:
     def some(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
         wanted = {"bool": {"filter": [{"term": {"bench.run": run}}, {"terms": {"bench.seq": list(seqs)}}]}}
         # Some may be stored twice.
-        found = self._client.search(
-            index=target, query=wanted, size=2 * len(seqs), source=True, docvalue_fields=[{"field": "bench.seq"}]
-        )["hits"]["hits"]
+        with connect(self._endpoint, serializer=_Exact()) as client:
+            found = client.search(
+                index=target, query=wanted, size=2 * len(seqs), source=True, docvalue_fields=[{"field": "bench.seq"}]
+            )["hits"]["hits"]
         return {int(hit["fields"]["bench.seq"][0]): hit["_source"] for hit in found if "_source" in hit}
 
     def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:

@@ -115,11 +115,11 @@ class Stored:
 
     def some(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
         of = audited_in(self._connection, target)
-        query = sql.SQL("SELECT {seq}, {document} FROM {table} AS held WHERE {run} = %s AND {seq} = ANY(%s)").format(
-            seq=of.seq, document=of.document, table=sql.Identifier(target), run=of.run
-        )
+        query = sql.SQL(
+            "SELECT {seq}, {document}::text FROM {table} AS held WHERE {run} = %s AND {seq} = ANY(%s)"
+        ).format(seq=of.seq, document=of.document, table=sql.Identifier(target), run=of.run)
         rows = self._connection.execute(query, [run, [str(seq) for seq in seqs]]).fetchall()
-        return {int(seq): document for seq, document in rows}
+        return {int(seq): found for seq, text in rows if (found := _parsed(text)) is not None}
 
     def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
         of = audited_in(self._connection, target)
@@ -178,7 +178,7 @@ class Stored:
 
 
 def _parsed(text: str) -> Any:
-    """The value of PostgreSQL's JSON; None if its numbers or depth are beyond what Python reads."""
+    """The value of PostgreSQL's JSON; None if it is nested too deeply for Python."""
     try:
         return parse(text)
     except (ValueError, RecursionError):
