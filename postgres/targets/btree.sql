@@ -6,4 +6,4 @@ CREATE TABLE tides (
 );
 CREATE INDEX ON tides ((payload #>> '{metadata,id}'), (payload #>> '{data,0,t}'));
 CREATE INDEX ON tides ((payload #>> '{data,0,t}'));
-CREATE INDEX ON tides (((payload #>> '{data,0,v}')::float8));
+CREATE INDEX ON tides ((jsonb_path_query_first(payload, '$.data[0].v.double()', '{}', true)::float8));

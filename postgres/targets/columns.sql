@@ -6,11 +6,12 @@ CREATE TABLE tides (
     payload   jsonb NOT NULL,
     station   text GENERATED ALWAYS AS (payload #>> '{metadata,id}') STORED,
     name      text GENERATED ALWAYS AS (payload #>> '{metadata,name}') STORED,
-    place     point GENERATED ALWAYS AS (point(
+    place     point GENERATED ALWAYS AS (
+                  CASE WHEN payload #>> '{metadata,location}' ~ '^-?[0-9]+[.]?[0-9]*, ?-?[0-9]+[.]?[0-9]*$' THEN point(
                   split_part(payload #>> '{metadata,location}', ',', 2)::float8,
-                  split_part(payload #>> '{metadata,location}', ',', 1)::float8)) STORED,
+                  split_part(payload #>> '{metadata,location}', ',', 1)::float8) END) STORED,
     t         text GENERATED ALWAYS AS (payload #>> '{data,0,t}') STORED,
-    v         float8 GENERATED ALWAYS AS ((payload #>> '{data,0,v}')::float8) STORED
+    v         float8 GENERATED ALWAYS AS (jsonb_path_query_first(payload, '$.data[0].v.double()', '{}', true)::float8) STORED
 );
 CREATE VIEW readings AS SELECT
     (payload #>> '{bench,seq}')::bigint AS "bench.seq",

@@ -23,4 +23,6 @@ BEGIN
 END
 $$;
 
-CREATE TRIGGER keep_newest AFTER INSERT OR UPDATE ON tides FOR EACH ROW EXECUTE FUNCTION keep_newest();
+CREATE TRIGGER keep_newest AFTER INSERT OR UPDATE ON tides FOR EACH ROW
+WHEN (num_nulls(NEW.payload #>> '{metadata,name}', NEW.payload #>> '{data,0,t}', NEW.payload #>> '{data,0,v}') = 0)
+EXECUTE FUNCTION keep_newest();

@@ -36,6 +36,16 @@ JOBS = {
     "postgres/targets/indexed.sql": ALL,
     "postgres/targets/columns.sql": ALL,
 }
+# What NOAA answers where nothing was measured, and what others write into such places.
+GAPS = [
+    b'{"error": {"message": "No data was found."}}',
+    b'{"metadata": null, "data": []}',
+    *(b'{"metadata": {"name": "", "lat": "", "location": "%b"}}' % each for each in (b"", b",", b"north, 1")),
+    *(
+        b'{"data": [{"t": "", "v": %b, "s": %b}]}' % (each, each)
+        for each in (b'""', b'"n/a"', b'"NaN"', b"null", b"[]")
+    ),
+]
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +60,12 @@ def records() -> list[bytes]:
 
 @pytest.fixture
 def filled(stack: LocalStack, records: list[bytes], request: pytest.FixtureRequest) -> Iterator[Sink]:
-    """The sink of a target file, with all records in a target that is made by it."""
+    """The sink of a target file, with all records, and those with gaps, in a target that is made by it."""
     name, way = (file := Path(request.param)).parts[0], "COPY" if file.suffix == ".sql" else "bulk"
     sink = open_sink(name, stack.endpoints, CHECKOUT)
     sink.create(TARGET, CHECKOUT / file)
     try:
-        store(stack, name, way, records)
+        store(stack, name, way, [*records, *GAPS])
         sink.settle(TARGET)
         yield sink
     finally:
@@ -111,4 +121,4 @@ def test_a_field_that_is_not_indexed_fails_or_finds_nothing(filled: Sink, stack:
     assert "geo" in answers["near-place"].problem
     assert (answers["full-text"].found, answers["full-text"].right) == (0, False)
     with Elasticsearch(stack.endpoints.sinks["elasticsearch"].address) as client:
-        assert client.count(index=TARGET)["count"] == COUNT
+        assert client.count(index=TARGET)["count"] == COUNT + len(GAPS)

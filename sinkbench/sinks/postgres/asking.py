@@ -19,6 +19,9 @@ from sinkbench.sinks.values import Proposal
 VIEW = "readings"
 HAS_VIEW = "SELECT to_regclass(format('%%I.%%I', %s::text, %s::text))"
 
+# "latitude,longitude", without an exponent.
+PLACE = "'^-?[0-9]+[.]?[0-9]*, ?-?[0-9]+[.]?[0-9]*$'"
+
 # Each index slows every insert; those of rarer members are proposed as comments.
 MOST_INDEXES = 20
 # A tsvector must have less than a megabyte.
@@ -48,7 +51,14 @@ class Table(Dialect):
         return f"(payload #>> {literal})"
 
     def number(self, field: str) -> str:
-        return self.text(field) if self._in_columns else f"{self.text(field)}::float8"
+        if self._in_columns:
+            return self.text(field)
+        # What is no number is null.
+        steps = (
+            f"[{step}]" if step.isdigit() else f".{json.dumps(step, ensure_ascii=False)}" for step in field.split(".")
+        )
+        path = _quoted(f"${''.join(steps)}.double()").replace("%", "%%")
+        return f"jsonb_path_query_first(payload, {path}, '{{}}', true)::float8"
 
     def seq(self) -> str:
         return self.text("bench.seq") if self._in_columns else f"{self.text('bench.seq')}::bigint"
@@ -67,8 +77,9 @@ class Table(Dialect):
         return f"{self._place(field)} <@ {corners}", [west, south, east, north]
 
     def _place(self, field: str) -> str:
-        lat, lon = (f"split_part({self.text(field)}, ',', {part})::float8" for part in (1, 2))
-        return self.text(field) if self._in_columns else f"point({lon}, {lat})"
+        text = self.text(field)
+        lat, lon = (f"split_part({text}, ',', {part})::float8" for part in (1, 2))
+        return text if self._in_columns else f"(CASE WHEN {text} ~ {PLACE} THEN point({lon}, {lat}) END)"
 
 
 def _quoted(text: str) -> str:
