@@ -69,6 +69,12 @@ class Dataset:
     def key(self, index: int) -> bytes | None:
         return self.parts[int(self.key_starts[index]) : int(self.ends[index])] if self.has_key[index] else None
 
+    def keys(self) -> tuple[list[str], Whole]:
+        """Returns the distinct keys as text, and the place among them of each record's key."""
+        places: dict[bytes, int] = {}
+        found = [places.setdefault(self.key(index) or b"", len(places)) for index in range(self.facts.records)]
+        return [key.decode(errors="replace") for key in places], np.array(found, dtype=np.int64)
+
     def write(self, path: Path) -> None:
         """Writes the file that `read` reads."""
         with path.open("wb") as file:

@@ -121,7 +121,11 @@ class VersionAudit:
         self._foreign = 0
 
     def add(self, keys: Sequence[str], seqs: npt.NDArray[np.int64]) -> None:
-        found = np.array([self._places.get(key, -1) for key in keys], dtype=np.int64)
+        """Adds rows by the key that each has in the sink."""
+        self.add_places(np.array([self._places.get(key, -1) for key in keys], dtype=np.int64), seqs)
+
+    def add_places(self, found: npt.NDArray[np.int64], seqs: npt.NDArray[np.int64]) -> None:
+        """Adds rows by the places of their keys; -1 is a row of no key."""
         ours = found >= 0
         places = found[ours]
         np.add.at(self._rows, places, 1)

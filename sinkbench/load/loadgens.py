@@ -52,12 +52,14 @@ class Loadgens:
         progress: Callable[[int], None],
         rate: float | None = None,
         stop: threading.Event | None = None,
+        in_order: bool = False,
     ) -> list[Summary]:
         """Creates the topic, produces records into it, and returns each part's summary. If it ends early, no load
         generator continues the load.
 
         `run` is the records' `bench.run`, unique to this load. `progress` gets the number of records acknowledged so
         far. `rate` is in records per second, open loop, of all load generators together; None: as fast as possible.
+        With `in_order`, the records of a key come in the order of their `seq`.
         `stop`, once set, ends the load as failed. Raises TrialFailed if a record was not acknowledged, or a load
         generator (named) died, is busy or refuses the load."""
         own = self._records if plan_load.own else None
@@ -66,8 +68,8 @@ class Loadgens:
         if own is not None:
             options |= {"records": own.facts.sha256}
         options |= {"bootstrap": self._endpoints.loadgen_kafka or self._endpoints.kafka, "topic": topic, "run": run}
-        # One load generator, since changes of a key must come in order of seq.
-        alone = isinstance(plan_load, DrainLoad) and plan_load.changes is not None
+        # One load generator, since records of a key must come in order of seq.
+        alone = in_order or (isinstance(plan_load, DrainLoad) and plan_load.changes is not None)
         ranges = split(records, 1 if alone else len(self._endpoints.loadgens) or 1)
         names = [LoadName(run=run, topic=topic, first_seq=first_seq, count=count) for first_seq, count in ranges]
         with self._parts(names) as parts:

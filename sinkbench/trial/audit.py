@@ -7,7 +7,11 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from loadgen.changestream import last_versions
+from loadgen.dataset.store import Dataset
 from loadgen.forms import DOCUMENT, is_row
 from loadgen.records import key_names
 from sinkbench.analysis.audit import SeqAudit, VersionAudit, few_ranges
@@ -75,7 +79,7 @@ def count(own: Resources, found: Measured) -> Audited:
 
 
 def counted(own: Resources) -> SeqAudit | VersionAudit:
-    """Counts all stored records of the trial: by key if the load changes keys, else by record."""
+    """Counts all stored records of the trial: by key if the load or the pipeline replaces records, else by record."""
     plan, target, trial = own.cluster.plan, own.names.target, own.names.trial
     own.sink.settle(target)
     rows = 0
@@ -86,6 +90,16 @@ def counted(own: Resources) -> SeqAudit | VersionAudit:
         for keys, of_keys in needed(own.sink.capabilities.changes, "changes").versions(target, trial):
             found.add(keys, of_keys)
             rows += len(keys)
+    elif own.keyed:
+        names, places = _keys(own)
+        last_seqs = np.full(len(names), -1, dtype=np.int64)
+        # Of several assignments to one place numpy keeps the last.
+        last_seqs[places] = np.arange(own.records)
+        found = VersionAudit(own.records, names, last_seqs, last_seqs >= 0)
+        for seqs in own.sink.sequences(target, trial):
+            ours = (seqs >= 0) & (seqs < own.records)
+            found.add_places(np.where(ours, places[np.where(ours, seqs, 0)], -1), seqs)
+            rows += len(seqs)
     else:
         found = SeqAudit(own.records)
         for seqs in own.sink.sequences(target, trial):
@@ -99,6 +113,13 @@ def counted(own: Resources) -> SeqAudit | VersionAudit:
         raise TrialFailed(gone, ReasonCode.COUNTS_DISAGREE)
     found.add_foreign(others)
     return found
+
+
+def _keys(own: Resources) -> tuple[Sequence[str], npt.NDArray[np.int64]]:
+    """The keys of a load's records, and the place among them of each record's key."""
+    kept, keys = own.cluster.records, own.cluster.plan.load.keys
+    names, places = (key_names(keys), np.arange(keys)) if kept is None else Dataset.read(kept.path).keys()
+    return names, np.resize(places, own.records)
 
 
 def _content(own: Resources) -> tuple[Content, Sequence[str]]:
@@ -128,8 +149,9 @@ def stored_content(own: Resources) -> Content | None:
     """Compares a few stored records with the topic's, and many with their checksums."""
     cluster = own.cluster
     count = max(LEAST_COMPARED, min(COMPARED_RECORDS, int(COMPARED_BYTES / cluster.record_bytes)))
-    # With changes the sink keeps only the last versions.
-    values = cluster.kafka.some_records(own.names.topic, count, last=cluster.plan.changes is not None)
+    # By key the sink keeps only the last versions.
+    last = own.keyed or cluster.plan.changes is not None
+    values = cluster.kafka.some_records(own.names.topic, count, last=last)
     sent = documents_of(values, own.names.trial, own.cell.form)
     return content_of(own.sink, own.names, sent, own.records, cluster.record_bytes)
 

@@ -10,6 +10,7 @@ from typing import Protocol
 from loadgen.client import topic_config
 from loadgen.options import load_from
 from loadgen.records import records_of
+from sinkbench.analysis.keyed import keyed_by
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import PlanError, TargetError
 from sinkbench.plan.cells import Cell
@@ -65,6 +66,11 @@ class Resources:
         """The connector's configuration. Raises PlanError if its file is not a connector file."""
         return self.cluster.config(self.cell, self.names, self._variables)
 
+    @property
+    def keyed(self) -> bool:
+        """Whether the sink keeps only the last record of each key, though the load has no changes of its own."""
+        return self.cluster.plan.changes is None and keyed_by(self.config) is not None
+
     @contextmanager
     def overriding(self, variables: Mapping[str, str]) -> Iterator[None]:
         """Sets values for the connector's `${env:NAME}` within the context."""
@@ -84,7 +90,7 @@ class Resources:
     ) -> Loaded:
         """Loads the topic at a rate per second, or as fast as possible. Raises TrialFailed; see `Cluster.load`."""
         changed = {"form": self.cell.form, **({"acks": self.cell.acks} if self.cell.acks else {})}
-        return self.cluster.load(self.names, self.records, progress, changed, Pace(rate, stop))
+        return self.cluster.load(self.names, self.records, progress, changed, Pace(rate, stop, self.keyed))
 
     def start_connector(self) -> str | None:
         """Creates the connector and returns its class. Raises ConnectError if Connect refuses it."""

@@ -144,7 +144,7 @@ def read_after(own: Resources, workload: Workload, around: Around, found: Measur
         if made is not None and made.stored and before is not None and size is not None:
             after = replace(after, disk_bytes_per_record=round(max(size - before, 0) / made.stored, 1))
     # The right answers are known only if the sink stores every record once.
-    if made is not None and made.clean and not notes.reasons:
+    if made is not None and made.clean and not made.superseded and not notes.reasons:
         own.observer.phase("asking the queries")
         after = replace(after, queries=ask_queries(own))
     return after

@@ -74,10 +74,12 @@ def policy_of(cell: Cell) -> Policy:
 
 
 class Pace(NamedTuple):
-    """Records per second, None: as fast as possible; and what ends a load early."""
+    """Records per second, None: as fast as possible; what ends a load early; and whether the records of a key come in
+    the order of their `seq`."""
 
     rate: float | None = None
     stop: Event | None = None
+    in_order: bool = False
 
 
 AT_ONCE = Pace()

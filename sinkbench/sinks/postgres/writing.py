@@ -26,6 +26,11 @@ COPIES = """
 """
 # PostgreSQL's errors about a record, and not about a connection.
 REFUSALS = (psycopg.DataError, psycopg.IntegrityError)
+# Columns that only a connector fills.
+UNFILLED = """
+    SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(quote_ident(%s)) AND attnum > 0 AND NOT attisdropped
+    AND attnotnull AND NOT atthasdef AND attidentity = '' AND attname <> 'payload'
+"""
 NO_CONNECTION = "no connection"
 # The server's message and SQLSTATE, by reason. A trigger raises it for a superuser as well, who lacks no right.
 SAID: Mapping[str, str] = {
@@ -75,6 +80,9 @@ class _Connection:
         self._connection = connect(to.endpoint.address, prepare_threshold=None)
         self._connection.execute("SET search_path TO public")
         self._table = sql.Identifier(to.target)
+        if unfilled := self._connection.execute(UNFILLED, [to.target]).fetchall():
+            self.close()
+            raise ServiceError(f"PostgreSQL: only a connector fills the column {unfilled[0][0]} of {to.target}")
 
     def close(self) -> None:
         self._connection.close()

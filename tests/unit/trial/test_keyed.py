@@ -1,0 +1,97 @@
+"""A pipeline that stores one row or document a key, on a cluster without services."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sinkbench.analysis.keyed import keyed_by
+from sinkbench.load.records import keep_records
+from sinkbench.plan.entries import known_pipelines, read_connector
+from sinkbench.plan.plan import Plan, PlanLoad
+from sinkbench.settings import CHECKOUT
+from sinkbench.stack import Endpoints
+from sinkbench.trial.audit import counted
+from tests.support.fakecluster import FakeCluster, FakeSink, drained, resources
+
+CONNECTORS = CHECKOUT / "connectors"
+UPSERT = read_connector(CONNECTORS / "postgres" / "jdbc-upsert.json")
+CHANGES = ["g-1", "g-2", "g-1", "g-3", "g-1", "g-2"]
+
+
+def test_of_the_shipped_connectors_two_keep_one_row_a_key() -> None:
+    found = {name: keyed_by(read_connector(CONNECTORS / f"{name}.json")) for name in known_pipelines(CONNECTORS)}
+    assert {name: key for name, key in found.items() if key} == {
+        "elasticsearch/camel-keyed": "transforms.id.headers",
+        "postgres/jdbc-upsert": "primary.key.mode",
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [
+        ({"insert.mode": "INSERT"}, None),
+        ({"primary.key.mode": "kafka"}, None),
+        ({"transforms": "at", "transforms.at.offset.field": "offset"}, None),
+        (
+            {"connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector", "pk.mode": "record_key"},
+            "primary.key.mode",
+        ),
+        ({"connector.class": "io.aiven.kafka.connect.opensearch.OpensearchSinkConnector"}, "key.ignore"),
+        ({"connector.class": "a.ElasticsearchSinkConnector", "key.ignore": True}, None),
+        ({"connector.class": "a.ElasticsearchSinkConnector", "key.ignore": False}, "key.ignore"),
+    ],
+)
+def test_what_says_so_is_named(changed: dict[str, Any], key: str | None) -> None:
+    assert keyed_by({**UPSERT, **changed}) == key
+
+
+class Keyed(FakeCluster):
+    """Its connector keeps one row a key."""
+
+    def config(self, *of: Any) -> dict[str, str]:
+        return {**super().config(*of), **UPSERT}
+
+
+def cluster_of(monkeypatch: pytest.MonkeyPatch, rows: list[int], **load: Any) -> Any:
+    """One whose table has these `bench.seq`."""
+    monkeypatch.setattr(
+        FakeSink, "sequences", lambda self, target, run: iter([np.array(rows[:2]), np.array(rows[2:], dtype=int)])
+    )
+    monkeypatch.setattr(FakeSink, "count", lambda self, target: len(rows))
+    return Keyed(Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc-upsert"], "load": load}))
+
+
+@pytest.mark.parametrize(
+    ("rows", "wrong"),
+    [
+        # Of twelve records, the file twice, these are the last of their keys.
+        ([9, 10, 11], {}),
+        ([9, 4, 11], {"stale": ["g-1"]}),
+        ([9, 11], {"missing": ["g-1"]}),
+        # A row of another load, and one too many.
+        ([9, 10, 11, 10, 99], {}),
+    ],
+)
+def test_your_own_records_are_audited_by_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[int], wrong: dict[str, list[str]]
+) -> None:
+    path = tmp_path / "changes.ndjson"
+    path.write_text("".join(json.dumps({"gauge": gauge}) + "\n" for gauge in CHANGES))
+    load = {"records": str(path), "key": "gauge"}
+    with keep_records(PlanLoad.model_validate(load), lambda: Endpoints(kafka="", connect={}, worker_ids={})) as kept:
+        cluster = cluster_of(monkeypatch, rows, **load)
+        cluster.records = kept
+        found: Any = counted(resources(cluster, records=12))
+    made = found.result()
+    assert found.wrong_keys() == wrong
+    extra = max(len(rows) - 4, 0)
+    assert (made.lost, made.superseded, made.duplicates, made.foreign) == (0, 9, extra, extra)
+
+
+def test_so_are_those_of_noaa_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = drained(cluster_of(monkeypatch, [19_999, 19_998, 19_997, 19_996], keys=4))
+    assert record.reasons == []
+    assert (record.audit.stored, record.audit.superseded, record.audit.clean) == (4, 19_996, True)
