@@ -88,6 +88,13 @@ def redacted(text: str) -> str:
     return text
 
 
+def quoted(text: str, longest: int) -> str:
+    """Returns a text for a message: redacted, on one line, and at most so long."""
+    # Before it is cut, since a part of a secret would not be recognized.
+    line = " ".join(redacted(text).split())
+    return line if len(line) <= longest else f"{line[: longest - 3]}..."
+
+
 def redacted_values(content: JsonValue) -> JsonValue:
     """Returns the content with all texts redacted; keys and numbers, on which programs rely, stay."""
     if isinstance(content, str):

@@ -13,7 +13,7 @@ from ruamel.yaml.representer import SafeRepresenter
 
 from loadgen.reading import read_text
 from sinkbench.errors import UserError
-from sinkbench.secrets import redacted
+from sinkbench.secrets import quoted
 from sinkbench.suggest import did_you_mean, nearest
 
 _REPORTED_AT_MOST = 5
@@ -67,9 +67,7 @@ def shown(value: object) -> str:
         return "a mapping"
     if isinstance(value, list | tuple):
         return "a list"
-    # Before it is cut, since a part of a secret would not be recognized.
-    text = redacted(repr(value) if isinstance(value, str) else " ".join(str(value).split()))
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return quoted(repr(value) if isinstance(value, str) else str(value), 60)
 
 
 def to_yaml(content: Mapping[str, object]) -> str:

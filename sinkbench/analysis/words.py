@@ -23,6 +23,13 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def in_time(seconds: float) -> str:
+    """45 is "45 s", 130 is "2 min", 9,000 is "2.5 h"."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3600:,.1f} h"
+
+
 def few_of(names: Sequence[str], most: int = 3, count: int = 0) -> str:
     """The first names of all (or of `count`), as "a, b and 7 more"."""
     rest = (count or len(names)) - len(names[:most])

@@ -89,6 +89,24 @@ def _camel_one_by_one(url: str, config: Mapping[str, str]) -> str | None:
     return None
 
 
+def batch_of(config: Mapping[str, str]) -> tuple[str, int] | None:
+    """The key of a batch's size in records, and the size; None if the file has none."""
+    key = "camel.aggregation.size" if CAMEL_URL in config else "batch.size"
+    return (key, size) if (size := _number(config, key, 0)) > 0 else None
+
+
+def poll_of(config: Mapping[str, str], partitions: float, record_bytes: float | None) -> tuple[str, int]:
+    """What limits a poll, of the task's partitions together, and to how many records, by Kafka's defaults."""
+    override = "consumer.override."
+    limits = {f"{override}max.poll.records": float(_number(config, f"{override}max.poll.records", 500))}
+    if record_bytes:
+        each = _number(config, f"{override}max.partition.fetch.bytes", 1 << 20) * partitions
+        limits[f"{override}max.partition.fetch.bytes"] = each / record_bytes
+        limits[f"{override}fetch.max.bytes"] = _number(config, f"{override}fetch.max.bytes", 50 << 20) / record_bytes
+    key = min(limits, key=lambda name: limits[name])
+    return key, max(round(limits[key]), 1)
+
+
 def _number(config: Mapping[str, str], key: str, default: int) -> int:
     # Connect itself refuses values that are no number; a variable that is not filled in is unknown.
     text = str(config.get(key, "")).strip()

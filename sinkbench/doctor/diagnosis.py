@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from sinkbench.analysis.words import counted
+from sinkbench.doctor.progress import Progress
+from sinkbench.services.kafka import group_of
 from sinkbench.sinks.jdbcurl import JdbcUrl
 from sinkbench.sinks.values import SinkState
 
@@ -94,6 +97,15 @@ def lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"not checked: {', '.join(code for code, each in diagnosis.unseen.items() if each == why)}: {why}"
 
 
+def screen(each: Connector) -> Iterator[str]:
+    """One connector as text: its state, its tasks by worker, how far it has read, and why it FAILED."""
+    tasks = [f"{worker} {count}" for worker, count in each.placement.items()] + [f"{each.failed} FAILED"]
+    yield f"{each.name}: {each.state}, {counted(each.tasks, 'task')} ({', '.join(tasks)})"
+    yield f"{each.config.get('connector.class')} reads {', '.join(each.topics)} as {each.group}"
+    yield from () if each.progress is None else each.progress.lines()
+    yield from ([f"why: {each.cause}", ""] if each.cause else [""])
+
+
 def as_values(diagnosis: Diagnosis) -> dict[str, Any]:
     """The diagnosis as plain values for a program."""
     shown = ("code", "invalidates", "subject", "what", "why", "fix", "docs")
@@ -130,7 +142,8 @@ class Connector:
         placement: number of tasks by worker; empty during a rebalance.
         failed: number of FAILED tasks; `cause` says why, in one line.
         pooled: whether `url` leads to a pooler; None without a URL.
-        unsafe: why a crash loses records that its index or table has acknowledged, one line each."""
+        unsafe: why a crash loses records that its index or table has acknowledged, one line each.
+        progress: how far it has read; None if that was not looked at. `said`: why it stands still, by a log."""
 
     name: str
     label: str
@@ -146,6 +159,12 @@ class Connector:
     url: JdbcUrl | None = None
     pooled: bool | None = None
     unsafe: tuple[str, ...] = ()
+    progress: Progress | None = None
+    said: str = ""
+
+    @property
+    def group(self) -> str:
+        return self.config.get("consumer.override.group.id") or group_of(self.name)
 
     @property
     def runs(self) -> bool:
@@ -176,7 +195,7 @@ class Facts:
     Attributes:
         worker: address of one Connect worker; `worker_curl` begins a command that queries it, with login.
         shared: whether others use these clusters too.
-        keys: of the plan's load; None for your own records.
+        keys, record_bytes: of the plan's load; None for your own records.
         refusals: why a race of the plan would not begin, one line each.
         connectors: those that exist, then those of the plan's cells.
         topics: the number of records that each partition has taken so far, of topics that connectors read.
@@ -189,6 +208,7 @@ class Facts:
     plan: str | None = None
     partitions: int | None = None
     keys: int | None = None
+    record_bytes: float | None = None
     refusals: tuple[str, ...] = ()
     connectors: tuple[Connector, ...] = ()
     topics: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

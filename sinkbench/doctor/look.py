@@ -1,14 +1,17 @@
 """Gathers the facts from the services, the machine and the plan, or the reason why one does not answer."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 
 import psutil
 
 from sinkbench.doctor.configs import leads_to, sink_of
 from sinkbench.doctor.diagnosis import Area, Connector, Facts, Machine
+from sinkbench.doctor.progress import WATCH_SECONDS, Offsets, Partition, Progress, Reading
 from sinkbench.environment.machine import container
 from sinkbench.errors import ConnectError, PlanError, ServiceError, TargetError, UserError
 from sinkbench.plan.cells import Cell, expand
@@ -16,7 +19,7 @@ from sinkbench.plan.entries import read_connector
 from sinkbench.plan.plan import Plan
 from sinkbench.race.preparation import LEAST_FREE_BYTES, check_plan, preflight, validate_configs
 from sinkbench.services.access import curl
-from sinkbench.services.causes import failure
+from sinkbench.services.causes import explained, failure
 from sinkbench.services.connect import ConnectCluster, ConnectorStatus, placement
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import Kafka
@@ -29,19 +32,23 @@ from sinkbench.topology import needed_bytes
 from sinkbench.trial.cluster import VARIABLE, Cluster, filled_in
 from sinkbench.trial.names import is_ours
 
+# How far back a log tells why a connector stands still.
+LOG_SECONDS = 600.0
 DOWN = "the stack is down; `sinkbench up` starts it"
 NOT_OURS = "these machines belong to others"
 
 
-def look(stack: Stack, checkout: Path, plan: Plan | None = None) -> Facts:
-    """Gathers facts about a stack, without changing or starting anything, and about a race of `plan` on it."""
-    return Look(stack, checkout, plan).facts()
+def look(stack: Stack, checkout: Path, plan: Plan | None = None, connector: str | None = None) -> Facts:
+    """Gathers facts about a stack, without changing or starting anything, and about a race of `plan` on it. Without one
+    the offsets of running connectors, or of this one alone, are watched until they move, for a minute at most."""
+    return Look(stack, checkout, plan, connector).facts()
 
 
 class Look:
     """Gathers facts step by step; `_unseen` has what cannot be seen."""
 
-    def __init__(self, stack: Stack, checkout: Path, plan: Plan | None) -> None:
+    def __init__(self, stack: Stack, checkout: Path, plan: Plan | None, only: str | None = None) -> None:
+        self._only = only
         self._stack = stack
         self._checkout = checkout
         self._plan = plan
@@ -59,6 +66,8 @@ class Look:
         with self._connected(up) as self._connect:
             there = self._there()
             planned = self._planned(cells, refusals)
+        topics = self._topics(there)
+        there = self._watched(there, topics.keys())
         if self._plan is not None and cells and not refusals and Area.CONNECT not in self._unseen:
             refusals += self._refusals(self._plan, cells)
         load = None if self._plan is None else self._plan.load
@@ -70,9 +79,10 @@ class Look:
             plan=None if self._plan is None else self._plan.name,
             partitions=None if load is None else load.partitions,
             keys=None if load is None or load.own else load.keys,
+            record_bytes=None if load is None or load.own else load.record_bytes,
             refusals=tuple(dict.fromkeys(refusals)),
             connectors=(*there, *planned),
-            topics=self._topics(there),
+            topics=topics,
             sinks=self._states,
             machine=self._machine(up),
             unseen=self._unseen,
@@ -118,9 +128,9 @@ class Look:
         if (connect := self._connect) is None:
             return found
         try:
-            for name in connect.connectors():
+            for name in connect.connectors() if self._only is None else [self._only]:
                 # A trial's connector may be gone by now.
-                with suppress(ConnectError):
+                with nullcontext() if self._only else suppress(ConnectError):
                     config, status = connect.config(name), connect.status(name)
                     if status is not None:
                         found.append(self._complete(self._running(name, config, status)))
@@ -196,6 +206,42 @@ class Look:
             self._unseen[Area.KAFKA] = in_one_line(error)
             return {}
 
+    def _watched(self, there: list[Connector], topics: Set[str]) -> list[Connector]:
+        """Adds how far the connectors that run have read, and why one stands still, by a log."""
+        seen: dict[str, list[Reading]] = {
+            each.name: [] for each in there if each.runs and each.topics and topics >= set(each.topics)
+        }
+        if not seen or self._plan is not None:
+            return there
+        kafka, begun = Kafka(self._endpoints.kafka, self._endpoints.kafka_settings), time.monotonic()
+        try:
+            left = [each for each in there if each.name in seen]
+            while left and (now := time.monotonic() - begun) < WATCH_SECONDS + 2:
+                for each in left:
+                    seen[each.name].append((now, dict(_offsets(kafka, each))))
+                left = [each for each in left if not Progress(seen[each.name]).is_clear]
+                time.sleep(1 if left else 0)
+            return [self._with(each, kafka, seen[each.name]) if each.name in seen else each for each in there]
+        except ServiceError as error:
+            self._unseen[Area.KAFKA] = in_one_line(error)
+            return there
+
+    def _with(self, each: Connector, kafka: Kafka, readings: list[Reading]) -> Connector:
+        waiting: dict[str, dict[int, int]] = {}
+        for (topic, number), offsets in readings[-1][1].items():
+            if offsets.unread:
+                waiting.setdefault(topic, {})[number] = offsets.at
+        found, now = [one for topic, at in waiting.items() for one in kafka.next_records(topic, at)], time.time()
+        progress = Progress(
+            readings,
+            waited=max((now - written for written, _ in found), default=None),
+            kept=min(filter(None, map(kafka.kept_seconds, waiting)), default=None),
+            record_bytes=mean(size for _, size in found) if found else None,
+        )
+        logs = logs_of(self._stack, each.name, now - LOG_SECONDS) if progress.stands_still else []
+        said = next(filter(None, (explained(log(), each.config) for log in logs)), "")
+        return replace(each, progress=progress, said=said)
+
     # --- the sinks ---
 
     def _states_of_sinks(self) -> dict[str, SinkState]:
@@ -239,3 +285,10 @@ class Look:
             free_bytes=free,
             least_free_bytes=LEAST_FREE_BYTES,
         )
+
+
+def _offsets(kafka: Kafka, each: Connector) -> Iterator[tuple[Partition, Offsets]]:
+    for topic in each.topics:
+        first, committed = kafka.end_offsets(topic, first=True), kafka.committed_offsets(each.group, topic)
+        for number, end in kafka.end_offsets(topic).items():
+            yield (topic, number), Offsets(first[number], committed.get(number, 0), end)

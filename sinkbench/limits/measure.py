@@ -16,6 +16,7 @@ from sinkbench.limits.tune import Measured, Point, Tuned, step_up
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.sizing import least_records
 from sinkbench.results import Limit, LimitInBlock
+from sinkbench.services.causes import failure
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import group_of
 from sinkbench.services.worker import WorkerFailed
@@ -113,7 +114,7 @@ def connect_limit(cluster: Cluster, cell: Cell, names: Names, records: int, tell
             if measured.records_per_second is not None:
                 return measured
             status = cluster.connect.status(names.connector)
-            return Measured(None, (None if status is None else status.cause()) or measured.problem)
+            return Measured(None, (None if status is None else failure(status, {})) or measured.problem)
         except ServiceError as error:
             return Measured(None, in_one_line(error))
 

@@ -5,10 +5,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
-from sinkbench.secrets import redacted
-from sinkbench.services.connect import HIDDEN, ConnectorStatus
+from sinkbench.secrets import quoted
+from sinkbench.services.connect import ConnectorStatus
 
 LONGEST = 240
+# Hibernate's message without a connection. It logs the reason, and suggests settings that change nothing.
+_NO_CONNECTION = "Unable to determine Dialect without JDBC metadata"
+HIDDEN = "no connection to the database came about; the reason is in the worker's log alone"
 # A key has a column for each of Debezium's JDBC, other JDBC, Elasticsearch and OpenSearch, and Camel, if it is not of
 # all. The connector file fills in "*"; behind ":" is the part of its value. {1} is the pattern's first group.
 _FAMILIES = re.compile(r"(debezium)|(JdbcSink)|(Elasticsearch|Opensearch)|(camel)")
@@ -28,43 +31,34 @@ _STARTUP = "take it out, or add it to ignore_startup_parameters"
 # Startup parameters that have another name in a URL.
 _IN_URL = {"search_path": "currentSchema"}
 
-# Pattern, keys, what to do; and if {0}, what was said, is not clear enough, words for it. The first that fits is shown.
+# Pattern, keys, what to do; and words for {0}, what was said, if that is not clear. The first that fits is shown.
 _TABLE_OF_CAUSES: tuple[tuple[str, ...], ...] = (
     (r"OutOfMemoryError", f"{_POLL} {_FETCH}",
      "give the workers more heap (SINKBENCH_CONNECT_HEAP), or have tasks hold less: these keys, the connector's batch"
      " or aggregate", "out of memory, {0}"),
-    # PgBouncer
     (r"unsupported startup parameter in options: (\w+)", f"{_URL}:options",
      _STARTUP, "PgBouncer refuses the startup parameter {1}"),
     (r"unsupported startup parameter: (\w+)", f"{_URL}:{{1}}",
      _STARTUP, "PgBouncer refuses the startup parameter {1}"),
     (r"prepared statement \"[^\"]*\" (?:does not|already) exist", f"{_URL}:prepareThreshold",
      "through PgBouncer add prepareThreshold=0 to the URL, or set max_prepared_statements (1.21 or later)"),
-    (r"no more connections allowed", "tasks.max", "use fewer tasks, or raise PgBouncer's max_client_conn"),
-    (r"query_wait_timeout", "tasks.max", "use fewer tasks, or raise PgBouncer's default_pool_size"),
-    (r"server_login_retry|server login failed", _URL,
-     "PgBouncer itself cannot log in to the database: correct its [databases] and its users; its log says more"),
-    # The login
-    (r"SaslAuthenticationException", "consumer.override.sasl.jaas.config", "correct the workers' login to Kafka"),
-    (r"password authentication failed|no password was provided|SASL authentication failed|no such user"
-     r"|role \"[^\"]*\" does not exist", _LOGIN, "correct the login, or create this user"),
-    (r"missing authentication credentials|unable to authenticate|HTTP/\S+ 401", _LOGIN, "correct the login"),
+    (r"no more connections allowed|query_wait_timeout", "tasks.max",
+     "use fewer tasks, or raise PgBouncer's max_client_conn (the first) or default_pool_size (the second)"),
+    # The login and the network
+    (r"password authentication failed|no password was provided|SASL authentication failed|no such user|HTTP/\S+ 401"
+     r"|role \"[^\"]*\" does not exist|missing authentication credentials|unable to authenticate", _LOGIN,
+     "correct the login, or create this user"),
     (r"database \"[^\"]*\" does not exist|no such database", _URL, "name a database that exists, or create it"),
     (r"no pg_hba\.conf entry", f"{_URL} {_USER}", "allow it in pg_hba.conf, or (no encryption) set sslmode=require"),
-    (r"does not support SSL|server refused SSL|SSL required|TLS connection required", f"{_URL}:ssl",
-     "set sslmode to what the server is set up for: disable, or require"),
-    (r"SSL root certificate", f"{_URL}:ssl",
-     "name the authority's certificate by sslrootcert, or set sslmode=require alone, which checks none"),
+    (r"SSL root certificate|does not support SSL|SSL required|TLS connection required", f"{_URL}:ssl",
+     "set sslmode to what the server has: disable; require, which checks no certificate; or name its authority's by"
+     " sslrootcert"),
     (r"PKIX path|valid certification path|could not be verified by hostname|No name matching|CertificateException",
      f"{_URL} ||elastic.https.ssl.truststore.location|",
      "name the authority that signed the server's certificate, and the server as its certificate does"),
-    # The network
     (r"UnknownHostException: ([^\s:]+)", _URL, "correct it: the workers look it up", "the workers know no host {1}"),
-    (r"Connection to \S+ refused|Connection refused", _URL, "start that service, or correct host and port"),
-    (r"(?i)connect(?:ion)? timed out|no route to host|network is unreachable", _URL,
-     "correct the address, or let the workers through to it"),
-    (r"No suitable driver|Unable to parse URL|claims to not accept", _URL,
-     "write it as jdbc:postgresql://HOST:PORT/DATABASE, and see that the driver is in the plugin's folder"),
+    (r"Connection to \S+ refused|Connection refused|(?i:connect(?:ion)? timed out|no route to host)", _URL,
+     "start that service, correct host and port, or let the workers through to it"),
     (r"too many clients already|remaining connection slots|too many connections for", _POOL,
      "lower it, go through PgBouncer, or raise max_connections"),
     # Tables, columns and rows
@@ -85,8 +79,6 @@ _TABLE_OF_CAUSES: tuple[tuple[str, ...], ...] = (
     (r"violates not-null constraint", f"{_KEY_FIELDS} {_CHANGE}", "send that field, or give the column a default"),
     (r"duplicate key value violates", _INSERT, "use upsert: after a restart records are sent once more"),
     (r"matching the ON CONFLICT specification", _KEY_FIELDS, "give the table a primary key of these fields"),
-    (r"cannot affect row a second time", "use.reduction.buffer|batch.size||",
-     "a batch has a key twice: set use.reduction.buffer=true (Debezium), or write one record at a time"),
     (r"cannot have null schema|requires records with a non-null key|record key schema|define 'primary.key"
      r"|used as document id and can not be null", f"{_KEY} key.converter",
      "send records with a key, to which the converter gives a schema, or choose another mode"),
@@ -98,19 +90,14 @@ _TABLE_OF_CAUSES: tuple[tuple[str, ...], ...] = (
     (r"deadlock detected", f"tasks.max {_INSERT}", "have one task write a row: send its changes with one key"),
     (r"in a read-only transaction", f"{_URL}:targetServerType",
      "it leads to a standby: name the primary, or add targetServerType=primary"),
-    (r"No space left on device", "", "free disk space at the sink"),
-    # Records and converters
+    # Records and converters, Kafka and Connect
     (r"JsonConverter with schemas\.enable requires", f"{_VALUE}.schemas.enable",
      "set it to false for plain JSON, or send schema and payload"),
-    (r"Unknown magic byte", _VALUE,
-     "these records were not written with a schema registry: name the converter that they were written for"),
-    (r"Error retrieving .* schema|schemaregistry", f"{_VALUE}.schema.registry.url",
-     "correct the registry's address and login, or name the converter that the records were written for"),
-    (r"JsonParse|JsonParsing|Unrecognized token|Converting byte\[\] to Kafka Connect data|NotXContent|not_x_content",
-     _VALUE, "these records are not JSON: name the converter that they were written for, or StringConverter"),
+    (r"Unknown magic byte|Error retrieving .* schema|JsonPars|Unrecognized token|Converting byte\[\] to Kafka"
+     r"|NotXContent|not_x_content", _VALUE,
+     "the records are not what it reads: name the converter that they were written for, or StringConverter"),
     (r"RecordTooLargeException", "producer.override.max.request.size errors.deadletterqueue.topic.name",
      "raise it, and max.message.bytes of the topic"),
-    # Kafka and Connect
     (r"Replication factor: \d+ larger than", "errors.deadletterqueue.topic.replication.factor",
      "set it to the number of brokers, or less"),
     (r"Not authorized to access|TopicAuthorization|GroupAuthorization", "topics consumer.override.group.id",
@@ -118,19 +105,14 @@ _TABLE_OF_CAUSES: tuple[tuple[str, ...], ...] = (
     (r"CommitFailedException|max\.poll\.interval\.ms", f"{_POLL} consumer.override.max.poll.interval.ms",
      "a poll took longer to write than the interval: lower the first, or raise the second"),
     (r"Invalid value .* for configuration ([\w.]+)", "*{1}", "correct it"),
-    (r"Missing required configuration \"([\w.]+)\"", "{1}", "add it"),
     (r"ClassNotFoundException|NoClassDefFound|NoSuchMethodError|AbstractMethodError|Failed to find any class",
      "connector.class", "the plugin is missing, lacks a jar, or is of a version that does not fit this Connect"),
     # Search
-    (r"disk usage exceeded|read-only-allow-delete|cluster_block_exception", "",
-     "free disk space, then set index.blocks.read_only_allow_delete to null"),
-    (r"mapping set to strict|strict_dynamic_mapping", _CHANGE,
-     "add the field to the index's mapping, or drop it by a transform"),
-    (r"Limit of (?:total fields|mapping)", _CHANGE,
-     "raise index.mapping.total_fields.limit, map the object as flattened, or drop fields by a transform"),
-    (r"mapper_parsing_exception|document_parsing_exception|failed to parse field|cannot be changed from type"
-     r"|immense term", f"||behavior.on.malformed.documents| {_CHANGE}",
-     "correct the index's mapping, or the field by a transform"),
+    (r"disk usage exceeded|read-only-allow-delete|cluster_block_exception|No space left on device", "",
+     "free disk space at the sink; Elasticsearch then wants index.blocks.read_only_allow_delete: null"),
+    (r"strict_dynamic_mapping|mapping set to strict|mapper_parsing_exception|document_parsing_exception|immense term"
+     r"|failed to parse field|cannot be changed from type|Limit of total fields",
+     f"||behavior.on.malformed.documents| {_CHANGE}", "correct the index's mapping, or the field by a transform"),
     (r"HTTP/\S+ 413|Request Entity Too Large|entity content is too long", f"{_BATCH} {_POLL}",
      "send less at once, or raise http.max_content_length"),
     (r"HTTP/\S+ 429|Too Many Requests|es_rejected_execution|circuit_breaking_exception|Data too large",
@@ -139,7 +121,6 @@ _TABLE_OF_CAUSES: tuple[tuple[str, ...], ...] = (
      "give this user the right to write to the index, and to create it"),
     (r"index_not_found|no such index", "topics|topics|topics|camel.sink.url:indexName",
      "create the index, or allow it in action.auto_create_index"),
-    (r"version_conflict", _INSERT, "the document is there already, or is newer: use upsert, or external versions"),
     # A connection that ended may be what follows from any of these.
     (r"terminating connection|database system is|I/O error occurred while sending|Connection (?:reset|closed)"
      r"|connection has been closed|Broken pipe", _RETRY,
@@ -166,17 +147,11 @@ def explained(said: Iterable[str], config: Mapping[str, str], *, of_key: bool = 
         for text in texts:
             if (found := pattern.search(text)) is None:
                 continue
-            parts = [shortened(_CLASS.sub("", text)), *(each or "" for each in found.groups())]
+            parts = [_message(text), *(each or "" for each in found.groups())]
             named = dict.fromkeys(_key(each, parts, config, of_key) for each in keys.split())
             where = ", ".join(filter(None, named))
             return f"{words.format(*parts)}{f' ({where})' if where else ''}: {fix}"
     return None
-
-
-def shortened(text: str) -> str:
-    # Before it is cut, since a part of a secret would not be recognized.
-    line = " ".join(redacted(text).split()).removesuffix("Call getNextException to see other errors in the batch.")
-    return line.strip() if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
 
 
 def _key(spec: str, parts: list[str], config: Mapping[str, str], of_key: bool) -> str:
@@ -201,18 +176,21 @@ def _key(spec: str, parts: list[str], config: Mapping[str, str], of_key: bool) -
 def failure(status: ConnectorStatus, config: Mapping[str, str], *besides: Callable[[], Iterable[str]]) -> str | None:
     """Why a connector or its tasks FAILED, with the keys of its file that it concerns; None if nothing FAILED. What was
     said `besides`, as in logs, the newest first, is asked for only if the traces do not tell."""
-    if (cause := status.cause()) is None:
-        return None
-    for trace in status.traces:
-        if (found := explained(texts_of(trace), config, of_key="convertKey(" in trace)) is not None:
+    traces = {trace: texts_of(trace) for trace in status.traces}
+    for trace, texts in traces.items():
+        if (found := explained(texts, config, of_key="convertKey(" in trace)) is not None:
             return found
-    for ask in besides:
+    told = [text for trace, texts in traces.items() if _NO_CONNECTION not in trace for text in texts or ["no trace"]]
+    for ask in besides if traces else ():
         said = list(ask())
         if (found := explained(said, config)) is not None:
             return found
-        if cause == HIDDEN:
-            cause = next((text for text in said if "SQLException" in text), cause)
-    return shortened(_CLASS.sub("", cause))
+        told += [text for text in said if "SQLException" in text]
+    return _message(next((text for text in told if ": " in text), told[0] if told else HIDDEN)) if traces else None
+
+
+def _message(text: str) -> str:
+    return quoted(_CLASS.sub("", text).removesuffix("Call getNextException to see other errors in the batch."), LONGEST)
 
 
 _RECORD = re.compile(

@@ -14,7 +14,7 @@ import httpx
 
 from sinkbench.analysis.deadletters import causes_in
 from sinkbench.errors import ConnectError, StackError
-from sinkbench.secrets import redacted
+from sinkbench.secrets import quoted, redacted
 from sinkbench.services.access import Access
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.services.http import http_client, refuses_certificate
@@ -23,9 +23,6 @@ from sinkbench.suggest import did_you_mean
 REBALANCE_SECONDS = 60.0
 POLL_SECONDS = 0.1
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
-# Hibernate's message without a connection. It logs the reason, and suggests settings that change nothing.
-_NO_CONNECTION = "Unable to determine Dialect without JDBC metadata"
-HIDDEN = "no connection to the database came about; the reason is in the worker's log alone"
 # A task in another state runs, or will when its worker has started it.
 AT_REST = {"PAUSED", "STOPPED", "FAILED", "DESTROYED"}
 
@@ -63,21 +60,14 @@ class ConnectorStatus:
 
     @property
     def traces(self) -> list[str]:
-        """The connector's own stack trace, or the different ones of its failed tasks."""
-        return [self.trace] if self.state == "FAILED" else [*dict.fromkeys(task.trace for task in self.failed)]
+        """The stack trace of a FAILED connector, or those of its failed tasks, the most common first."""
+        found = Counter(task.trace for task in self.failed)
+        return [self.trace] if self.state == "FAILED" else [trace for trace, _ in found.most_common()]
 
     def settled(self, tasks: int) -> bool:
         """Whether exactly `tasks` tasks exist, and each runs or has failed."""
         done = all(task.state in ("RUNNING", "FAILED") for task in self.tasks)
         return self.state == "RUNNING" and len(self.tasks) == tasks and done
-
-    def cause(self) -> str | None:
-        """Returns the cause of the connector's failure, else the most common cause of its failed tasks."""
-        if self.state == "FAILED":
-            return first_cause(self.trace)
-        causes = Counter(first_cause(task.trace) for task in self.failed)
-        telling = Counter({cause: tasks for cause, tasks in causes.items() if cause != HIDDEN})
-        return (telling or causes).most_common(1)[0][0] if causes else None
 
 
 @dataclass(frozen=True)
@@ -101,24 +91,6 @@ def validation_of(answer: Any) -> Validation:
         if isinstance(said.get("value"), str) and (definition or {}).get("type") != "PASSWORD":
             values[name] = said["value"]
     return Validation(frozenset(listed), errors, values)
-
-
-def first_cause(trace: str) -> str:
-    """Returns the message of the innermost cause in a Java stack trace that has one, without the exception's class. If
-    that is not the innermost cause, the class of the innermost follows in brackets."""
-    causes = causes_in(trace)
-    if not causes:
-        return "no trace"
-    if _NO_CONNECTION in trace:
-        return HIDDEN
-    innermost = causes[-1]
-    for cause in reversed(causes):
-        name, _, message = cause.partition(": ")
-        if " " in name:
-            return cause
-        if message:
-            return message if cause is innermost else f"{message} ({innermost.rpartition('.')[2]})"
-    return innermost
 
 
 def placement(status: ConnectorStatus, worker_ids: Mapping[str, str]) -> dict[str, int]:
@@ -296,5 +268,4 @@ def _message(answer: httpx.Response) -> str:
         text = str(answer.json()["message"])
     except (ValueError, KeyError, TypeError):
         text = answer.text
-    # Before it is cut, since a part of a secret would not be recognized.
-    return " ".join(redacted(text).split())[:500]
+    return quoted(text, 500)

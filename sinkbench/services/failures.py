@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from sinkbench.errors import ServiceError, SinkbenchError
-from sinkbench.secrets import redacted
+from sinkbench.secrets import quoted
 
 LONGEST = 200
 
@@ -21,8 +21,7 @@ def in_one_line(error: Exception) -> str:
     said = str(getattr(error, "message", error)) if layered else str(error)
     if not isinstance(error, SinkbenchError):
         said = f"{type(error).__name__}: {said}"
-    # Before it is cut, since a part of a secret would not be recognized.
-    return " ".join(redacted(said).split())[:LONGEST]
+    return quoted(said, LONGEST)
 
 
 @contextmanager

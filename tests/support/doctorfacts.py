@@ -3,6 +3,7 @@
 from typing import Any
 
 from sinkbench.doctor.diagnosis import Connector, Diagnosis, Facts, Found, Machine, diagnose
+from sinkbench.doctor.progress import Offsets, Progress
 from sinkbench.doctor.rules import RULES
 from sinkbench.sinks.jdbcurl import jdbc_url
 from sinkbench.sinks.values import Database, DataNode, Pooler, SearchCluster, SinkPooling, SinkState
@@ -64,6 +65,14 @@ def _connector(name: str, tasks: int, config: dict[str, str], **given: Any) -> C
     placed = {} if given.get("planned") else {f"connect-{n + 1}": len(range(n, tasks, 3)) for n in range(3)}
     usual = {"name": name, "label": name, "config": config, "tasks": tasks}
     return Connector(**{**usual, **({"placement": placed} if placed else {}), **given})
+
+
+def progress(*committed: int, end: int = 1_000, grows: int = 0, seconds: float = 66, **given: Any) -> Progress:
+    """Of two readings of partitions that hold `end` records, with `grows` more in the later one, which is when what was
+    committed before, 100 each, was followed by these."""
+    last = {("tides", number): Offsets(0, at, end + grows) for number, at in enumerate(committed)}
+    first = {partition: Offsets(0, 100, end) for partition in last}
+    return Progress(((0.0, first), (seconds, last)), **given)
 
 
 def facts(**given: Any) -> Facts:

@@ -4,12 +4,14 @@ import math
 from collections.abc import Iterator
 
 from sinkbench.analysis.deadletters import QUEUE
-from sinkbench.analysis.words import counted
-from sinkbench.doctor.configs import one_by_one
+from sinkbench.analysis.words import counted, few_of, in_time
+from sinkbench.doctor.configs import batch_of, one_by_one, poll_of
 from sinkbench.doctor.diagnosis import Area, Facts, Found, NotSeen, Rule
 
 # With fewer records per partition, chance alone leaves some empty.
 LEAST_PER_PARTITION = 20
+# Rates that differ by less are equal.
+EQUAL = 0.1
 TOLERANCE = "errors.tolerance"
 NO_RECORDS = "all records of a key are in one partition, and a task without records has nothing to do"
 
@@ -153,6 +155,55 @@ def request_a_record(facts: Facts) -> Iterator[Found]:
             )
 
 
+def batch_beyond_poll(facts: Facts) -> Iterator[Found]:
+    for each in facts.in_question:
+        if (batch := batch_of(each.config)) is None:
+            continue
+        there = sum(len(facts.topics.get(name, ())) for name in each.topics) or facts.partitions or each.tasks
+        size = facts.record_bytes if each.progress is None else each.progress.record_bytes
+        (key, records), (limit, most) = batch, poll_of(each.config, max(there / each.tasks, 1), size)
+        if records > most:
+            of_bytes = f" of {size:,.0f} bytes" if size and limit.endswith("bytes") else ""
+            yield Found(
+                each.label,
+                f"{key} is {records:,}, and a poll brings at most {most:,} records{of_bytes} ({limit})",
+                "a poll never fills the batch; an aggregate waits for further polls, or for its timeout",
+                f"raise {limit}, or lower {key} to {most:,}",
+            )
+
+
+def standing_still(facts: Facts) -> Iterator[Found]:
+    for each in facts.running:
+        if (seen := each.progress) is None or not seen.stands_still or each.failed:
+            continue
+        still, all_of = few_of([f"{name}-{number}" for name, number in seen.still], 4), len(seen.readings[-1][1])
+        waits = "" if seen.waited is None else f", and the next record has waited for {in_time(seen.waited)}"
+        yield Found(
+            each.name,
+            f"its tasks are RUNNING, and in {len(seen.still)} of {counted(all_of, 'partition')} ({still}) nothing was"
+            f" committed for {in_time(seen.readings[-1][0])}{waits}{each.said and f'; a log says: {each.said}'}",
+            "a task that waits for its sink, or tries the same records again and again, is RUNNING to Connect",
+            "find what the sink waits for (a lock, a full disk or queue), then start the tasks again:"
+            f" {facts.worker_curl} -X POST '{facts.worker}/connectors/{each.name}/restart?includeTasks=true'",
+            invalidates=True,
+        )
+
+
+def lag_grows(facts: Facts) -> Iterator[Found]:
+    for each in facts.running:
+        if (seen := each.progress) is None or seen.rates is None or not seen.unread or seen.stands_still:
+            continue
+        read, came = seen.rates
+        if read < (1 - EQUAL) * came:
+            eaten = "" if seen.eaten_in is None else f"; in {in_time(seen.eaten_in)} Kafka deletes unread ones"
+            yield Found(
+                each.name,
+                f"{came:,.0f} records/s arrive, {read:,.0f} are read, {sum(seen.unread.values()):,} are unread{eaten}",
+                "what is deleted before it is read is lost, and no error says so",
+                f"more tasks (sinkbench scale {each.name} N), larger batches, and until then a larger retention.ms",
+            )
+
+
 def no_dead_letter_queue(facts: Facts) -> Iterator[Found]:
     for each in facts.in_question:
         if each.config.get(TOLERANCE, "none").lower() == "all" and not each.config.get(QUEUE):
@@ -193,6 +244,9 @@ RULES = (
     Rule("few-keys", (), few_keys),
     Rule("empty-partitions", (Area.CONNECT, Area.KAFKA), empty_partitions),
     Rule("request-a-record", (), request_a_record),
+    Rule("batch-beyond-poll", (), batch_beyond_poll),
+    Rule("standing-still", (Area.CONNECT, Area.KAFKA), standing_still),
+    Rule("lag-grows", (Area.CONNECT, Area.KAFKA), lag_grows),
     Rule("no-dead-letter-queue", (), no_dead_letter_queue),
     Rule("durability-differs", (Area.SINKS,), durability_differs),
 )

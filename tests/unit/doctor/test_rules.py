@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from sinkbench.doctor.diagnosis import DOCS, Area, Connector, Facts, Machine, as_values, lines
+from sinkbench.doctor.diagnosis import DOCS, Area, Connector, Facts, Machine, as_values, lines, screen
+from sinkbench.doctor.progress import Offsets, Progress, Reading
 from sinkbench.doctor.rules import RULES
 from sinkbench.doctor.rules.services import is_beyond
 from sinkbench.metrics import anchor
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks.values import DataNode, SinkState
-from tests.support.doctorfacts import cluster, database, diagnosis, facts, found, jdbc, pooler, search
+from tests.support.doctorfacts import cluster, database, diagnosis, facts, found, jdbc, pooler, progress, search
 
 EVEN = {"tides": (100,) * 24}
 POOLED = "jdbc:postgresql://127.0.0.1:16432/bench?prepareThreshold=0"
@@ -84,6 +85,12 @@ INVALID = [
         "5.0 GB of memory are available, and the stack takes about 7.0 GB",
     ),
     ("little-disk", facts(machine=Machine(free_bytes=10**9, least_free_bytes=4 * 10**9)), "1.0 GB free where the"),
+    (
+        "standing-still",
+        running(jdbc(progress=progress(100, 500, 100, waited=7_200.0), said="a lock (insert.mode): end it")),
+        "jdbc: its tasks are RUNNING, and in 2 of 3 partitions (tides-0, tides-2) nothing was committed for 66 s, and the"
+        " next record has waited for 2.0 h; a log says: a lock (insert.mode): end it",
+    ),
 ]
 KNOWING = [
     ("empty-partitions", running(jdbc(), topics=topics(100, 0, 100, 100, 100, 100)), "5 of the 6 partitions"),
@@ -95,6 +102,23 @@ KNOWING = [
     ("small-pool", of_plan(jdbc(tasks=12, planned=True, pooled=True, url=POOLED)), "12 tasks share 10 connections"),
     ("full-disk", in_cluster(free_bytes=12 * 10**9), "88 % of its disk are used, 12.0 GB are free: beyond the low"),
     ("request-a-record", running(jdbc(config={"batch.size": "1"})), "batch.size is 1"),
+    (
+        "batch-beyond-poll",
+        of_plan(jdbc(planned=True, config={"batch.size": "2000"})),
+        "batch.size is 2,000, and a poll brings at most 500 records (consumer.override.max.poll.records)",
+    ),
+    (
+        "batch-beyond-poll",
+        # Eight partitions a task, of each of which a megabyte is fetched.
+        of_plan(search(planned=True, config={"camel.aggregation.size": "500"}), record_bytes=100_000.0),
+        "camel.aggregation.size is 500, and a poll brings at most 84 records of 100,000 bytes"
+        " (consumer.override.max.partition.fetch.bytes)",
+    ),
+    (
+        "lag-grows",
+        running(jdbc(progress=progress(430, 430, grows=660, waited=60.0, kept=600.0))),
+        "20 records/s arrive, 10 are read, 2,460 are unread; in 18 min Kafka deletes unread ones",
+    ),
 ]
 SHOWN = [*((*each, True) for each in INVALID), *((*each, False) for each in KNOWING)]
 
@@ -130,6 +154,11 @@ QUIET = [
     ),
     of_plan(jdbc(tasks=3, planned=True, url="jdbc:postgresql://a,b/bench?targetServerType=primary")),
     facts(connectors=(jdbc(config={"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dlq"}),)),
+    # One that goes on, one that has read all, one that was seen for a moment only, and one that keeps up.
+    facts(connectors=(jdbc(progress=progress(200, 300)), jdbc("b", progress=progress(1_000, grows=0)))),
+    facts(connectors=(jdbc(progress=progress(100, 100, seconds=5)),)),
+    facts(connectors=(jdbc(progress=progress(760, 750, grows=660)),)),
+    of_plan(jdbc(planned=True, config={"batch.size": "500"}), record_bytes=550.0),
 ]
 
 
@@ -189,6 +218,33 @@ def test_nothing_found_says_what_was_looked_at_and_what_was_not() -> None:
     *_, last, unseen = lines(diagnosis(facts(unseen={Area.DISK: "these machines belong to others"})))
     assert last == f"{len(RULES) - 1} of {len(RULES)} rules saw all that they need: nothing found"
     assert unseen == "not checked: little-disk: these machines belong to others"
+
+
+def test_a_rate_is_from_one_commit_to_a_later_one_and_the_watch_ends_when_all_partitions_went_on() -> None:
+    def at(seconds: float, *committed: int) -> Reading:
+        return seconds, {("tides", n): Offsets(0, each, 1_000) for n, each in enumerate(committed)}
+
+    seen = [at(0, 0, 0), at(4, 0, 0), at(5, 100, 0), at(9, 100, 0), at(10, 100, 100)]
+    assert [Progress(seen[:count]).is_clear for count in range(1, 6)] == [False] * 4 + [True]
+    assert Progress(seen).rates == (20.0, 0.0)
+    assert Progress(seen[:1]).rates is None
+    assert Progress(seen[:1]).eaten_in is None
+    # Records that retention has deleted are not unread.
+    assert Offsets(900, 0, 1_000).unread == 100
+    assert Progress([at(0, 1_000, 1_000)]).is_clear
+
+
+def test_one_connector_is_told_in_one_screen() -> None:
+    known = progress(430, 100, grows=660, waited=120.0)
+    told = list(screen(jdbc(failed=1, cause="a lock (insert.mode): end it", progress=known)))
+    assert told == [
+        "jdbc: RUNNING, 3 tasks (connect-1 1, connect-2 1, connect-3 1, 1 FAILED)",
+        "io.debezium.connector.jdbc.JdbcSinkConnector reads tides as connect-jdbc",
+        "unread: 2,790 records (tides-1 1,560, tides-0 1,230); the next one was written 2 min ago",
+        "now: 5 records/s are read, 20 records/s arrive",
+        "why: a lock (insert.mode): end it",
+        "",
+    ]
 
 
 PAGE = (CHECKOUT / DOCS).read_text(encoding="utf-8")

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from sinkbench.secrets import conceal
-from sinkbench.services.causes import CAUSES, explained, failure, texts_of, warnings_in
-from sinkbench.services.connect import HIDDEN, ConnectorStatus, Task
+from sinkbench.services.causes import CAUSES, HIDDEN, explained, failure, texts_of, warnings_in
+from sinkbench.services.connect import ConnectorStatus, Task
 
 PG, EXIT = (
     "org.postgresql.util.PSQLException",
@@ -47,7 +47,7 @@ SAID = [
     (DEBEZIUM, f'{PG}: FATAL: database "nosuch" does not exist', "(connection.url): name a database that exists"),
     (CAMEL, f"{PG}: FATAL: no such database: nosuch", "(camel.beans.pool.url): name a database"),
     (DEBEZIUM, f"{PG}: Could not open SSL root certificate file /r/.postgresql/root.crt.",
-     "(connection.url: ssl): name"),
+     "(connection.url: ssl): set sslmode"),
     (DEBEZIUM, f"{PG}: The server does not support SSL.", "(connection.url: ssl): set sslmode"),
     (DEBEZIUM, "java.net.UnknownHostException: nohost", "the workers know no host nohost (connection.url): correct it"),
     (BULK, "java.net.UnknownHostException: nohost: Name or service not known", "no host nohost (camel.sink.url)"),
@@ -81,11 +81,11 @@ SAID = [
     (DEBEZIUM, 'a.D: JsonConverter with schemas.enable requires "schema" and "payload"',
      "(value.converter.schemas.enable)"),
     (SEARCH, "org.apache.kafka.common.errors.SerializationException: Unknown magic byte!",
-     "(value.converter): these rec"),
+     "(value.converter): the rec"),
     (SEARCH, "com.fasterxml.jackson.core.JsonParseException: Unrecognized token 'abc'",
-     "(value.converter): these records"),
+     "(value.converter): the records"),
     (BULK, "jakarta.json.stream.JsonParsingException: Unexpected char -1 at (line no=1)",
-     "(value.converter): these records"),
+     "(value.converter): the records"),
     (SEARCH, "a.RecordTooLargeException: The message is 1048680 bytes", "(producer.override.max.request.size, errors"),
     (SEARCH, "a.InvalidReplicationFactorException: Replication factor: 3 larger than available brokers: 1.",
      "(errors.deadletterqueue.topic.replication.factor): set it"),
@@ -94,7 +94,7 @@ SAID = [
      "(consumer.override.max.poll.records): correct it"),
     (BULK,
      "a.E: [es/index] failed: [strict_dynamic_mapping_exception] [1:2] mapping set to strict, dynamic introduction"
-     " of [tide] within [_doc] is not allowed", "(transforms): add the field to the index's mapping"),
+     " of [tide] within [_doc] is not allowed", "(transforms): correct the index's mapping"),
     (SEARCH, 'a.B: Bulk request failed: [{"type":"mapper_parsing_exception","reason":"failed to parse"}]',
      "(behavior.on.malformed.documents, transforms): correct the index's mapping"),
     (BULK, "a.ResponseException: method [POST], URI [/t/_bulk], status line [HTTP/1.1 413 Request Entity Too Large]",
@@ -144,8 +144,24 @@ def test_every_line_of_the_table_has_words_and_a_fix_that_can_be_written() -> No
         assert set(re.findall(r"\{(\d)\}", f"{keys} {words}")) <= set("0123456789"[: pattern.groups + 1])
 
 
-def test_what_no_line_knows_is_its_own_reason_and_a_long_or_secret_text_is_not_shown_whole() -> None:
-    assert failure(failed(f"{EXIT}\nCaused by: a.B: it broke"), DEBEZIUM) == "it broke"
+@pytest.mark.parametrize(
+    ("trace", "said"),
+    [
+        (f"{EXIT}: wrapped\n\tat a.B\nCaused by: a.B: it broke", "it broke"),
+        ("java.lang.NullPointerException\n\tat a.B.c(B.java:1)", "java.lang.NullPointerException"),
+        ("a.B: it broke\nCaused by: java.io.EOFException\n\tat a.B", "it broke"),
+        # What was suppressed has causes of its own.
+        ("a.B: it broke\n\tSuppressed: a.B: closing\n\tCaused by: a.B: closed", "it broke"),
+        ("", "no trace"),
+    ],
+)
+def test_what_no_line_knows_is_said_as_the_innermost_cause_that_says_something(trace: str, said: str) -> None:
+    assert failure(failed(trace), DEBEZIUM) == said
+    # The connector's own trace goes before those of its tasks.
+    assert failure(ConnectorStatus("FAILED", "a.B: no class", failed(trace).tasks), {}) == "no class"
+
+
+def test_what_runs_has_no_reason_and_a_long_or_secret_text_is_not_shown_whole() -> None:
     assert failure(ConnectorStatus("RUNNING", "", (Task(0, "RUNNING", "w:1"),)), {}) is None
     conceal("geheimnis")
     found = failure(failed("a.B: Connection refused by geheimnis " + "x" * 5_000), {}) or ""
@@ -194,4 +210,6 @@ def test_a_reason_that_is_in_a_log_alone_is_read_there_and_only_what_the_connect
     unknown = f"{PG}: FATAL: something new"
     assert failure(hidden, DEBEZIUM, lambda: ["a warning", unknown]) == "FATAL: something new"
     assert failure(hidden, DEBEZIUM) == HIDDEN
+    # The trace of one task goes before what most have in a log alone.
+    assert failure(failed(*[task.trace for task in hidden.failed] * 2, "a.B: it broke"), DEBEZIUM) == "it broke"
     assert explained(texts_of(DIALECT), DEBEZIUM) is None

@@ -13,58 +13,19 @@ from sinkbench.errors import ConnectError
 from sinkbench.services import connect
 from sinkbench.services.access import Access, curl
 from sinkbench.services.connect import (
-    HIDDEN,
     ConnectCluster,
     ConnectorStatus,
     Task,
     Validation,
-    first_cause,
     is_even,
     placement,
     validation_of,
 )
 from tests.support.tlsserver import issue, served
 
-TRACE = """org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask due to unrecoverable exception.
-\tat org.apache.kafka.connect.runtime.WorkerSinkTask.deliverMessages(WorkerSinkTask.java:636)
-\tat java.base/java.lang.Thread.run(Thread.java:1474)
-Caused by: org.hibernate.exception.JDBCConnectionException: Unable to open JDBC Connection
-Caused by: org.postgresql.util.PSQLException: FATAL: sorry, too many clients already
-\tat org.postgresql.core.v3.ConnectionFactoryImpl.doAuthentication(ConnectionFactoryImpl.java:711)
-"""
-
 
 def status(*tasks: Task, state: str = "RUNNING", trace: str = "") -> ConnectorStatus:
     return ConnectorStatus(state, trace, tasks)
-
-
-SILENT = "a.B: wrapped\nCaused by: a.B: Unable to determine Dialect without JDBC metadata (please set 'x')"
-
-
-@pytest.mark.parametrize(
-    ("trace", "cause"),
-    [
-        (TRACE, "FATAL: sorry, too many clients already"),
-        ("java.lang.IllegalStateException: no\n\tat a.B.c(B.java:1)", "no"),
-        ("java.lang.NullPointerException\n\tat a.B.c(B.java:1)", "java.lang.NullPointerException"),
-        (f"{TRACE}Caused by: java.io.EOFException\n\tat a.B", "FATAL: sorry, too many clients already (EOFException)"),
-        # What was suppressed has causes of its own.
-        (f"{TRACE}\tSuppressed: a.B: closing\n\tCaused by: a.B: closed", "FATAL: sorry, too many clients already"),
-        (SILENT, HIDDEN),
-        ("", "no trace"),
-    ],
-)
-def test_the_innermost_cause_that_says_something_is_shown(trace: str, cause: str) -> None:
-    assert first_cause(trace) == cause
-
-
-def test_the_cause_is_the_connectors_own_and_else_that_which_a_task_tells() -> None:
-    assert status(Task(0, "FAILED", "a:1", TRACE), state="FAILED", trace="a.B: no class").cause() == "no class"
-    assert status(Task(0, "RUNNING", "a:1")).cause() is None
-    # That of one task goes before that which most have in the log alone.
-    tasks = [Task(n, "FAILED", "a:1", trace) for n, trace in enumerate((SILENT, SILENT, TRACE))]
-    assert status(*tasks).cause() == "FATAL: sorry, too many clients already"
-    assert status(*tasks[:2]).cause() == HIDDEN
 
 
 def test_every_worker_is_counted_and_one_that_is_not_known_stands_for_itself() -> None:
