@@ -95,6 +95,13 @@ def quoted(text: str, longest: int) -> str:
     return line if len(line) <= longest else f"{line[: longest - 3]}..."
 
 
+def readable(text: str) -> str:
+    """Returns a message for a person, redacted, without the middle of what has so many characters that nobody reads it:
+    a word of input that it quotes, or a line."""
+    shorter = re.sub(r"\S{300,}", lambda word: f"{word[0][:140]}...{word[0][-140:]}", redacted(text))
+    return re.sub(r".{2000,}", lambda line: f"{line[0][:1000]}...{line[0][-900:]}", shorter)
+
+
 def redacted_values(content: JsonValue) -> JsonValue:
     """Returns the content with all texts redacted; keys and numbers, on which programs rely, stay."""
     if isinstance(content, str):

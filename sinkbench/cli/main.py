@@ -104,9 +104,10 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As typer's, which can suggest no command that it has not imported."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from sinkbench.secrets import readable
             from sinkbench.suggest import did_you_mean
 
-            ctx.fail(f"No such command '{args[0]}'{did_you_mean(args[0], COMMANDS)}")
+            ctx.fail(readable(f"No such command '{args[0]}'{did_you_mean(args[0], COMMANDS)}"))
         for option in (arg.split("=")[0] for arg in args):
             if option in RENAMED:
                 ctx.fail(f"No such option: {option}; it was renamed to {RENAMED[option]}")
@@ -156,9 +157,9 @@ def _complain(text: str) -> None:
     from rich.console import Console
 
     from loadgen.reading import printable
-    from sinkbench.secrets import redacted
+    from sinkbench.secrets import readable
 
-    Console(stderr=True, soft_wrap=True).print(f"sinkbench: {printable(redacted(text))}", markup=False, highlight=False)
+    Console(stderr=True, soft_wrap=True).print(f"sinkbench: {printable(readable(text))}", markup=False, highlight=False)
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:

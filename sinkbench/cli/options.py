@@ -9,7 +9,7 @@ from rich.console import Console
 
 from loadgen.reading import printable
 from sinkbench.runs.store import write_text
-from sinkbench.secrets import redacted
+from sinkbench.secrets import readable, redacted
 from sinkbench.settings import load_settings
 from sinkbench.stack import Stack
 from sinkbench.stack.choice import find_stack, open_stack
@@ -35,7 +35,7 @@ def commands() -> typer.Typer:
 
 def say(line: str) -> None:
     """Prints a line for a person, without secrets."""
-    console.print(printable(redacted(line)), markup=False, highlight=False)
+    console.print(printable(readable(line)), markup=False, highlight=False)
 
 
 def write(text: str, *, err: bool = False) -> None:

@@ -20,7 +20,8 @@ class QueueRecord(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...]
 
 
-@maps_exceptions(KafkaException)
+# librdkafka's client raises the latter for a name that no topic can have.
+@maps_exceptions(KafkaException, RuntimeError)
 class DeadLetterQueue:
     """A dead letter queue up to its end when opened. A consumer group's offsets record what was played back."""
 

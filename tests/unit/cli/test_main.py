@@ -61,3 +61,16 @@ def test_a_short_command_does_not_wait_for_what_a_race_needs(module: str) -> Non
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("given", [["race"], ["show"], ["doctor", "--stack"], []])
+@pytest.mark.parametrize("token", ["x" * 5_000, "x " * 2_500])
+def test_a_refusal_does_not_repeat_a_page_of_what_was_given(
+    given: list[str], token: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*given, token]) == 2
+    said = capsys.readouterr().err
+    assert "xxx" in said or "x x x" in said
+    assert len(said) < 2_500
+    # What to do comes after it.
+    assert not said.rstrip().endswith("...")
