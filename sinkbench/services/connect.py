@@ -12,7 +12,6 @@ from urllib.parse import quote
 
 import httpx
 
-from sinkbench.analysis.deadletters import causes_in
 from sinkbench.errors import ConnectError, StackError
 from sinkbench.secrets import quoted, redacted
 from sinkbench.services.access import Access
@@ -22,7 +21,6 @@ from sinkbench.suggest import did_you_mean
 
 REBALANCE_SECONDS = 60.0
 POLL_SECONDS = 0.1
-_OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 # A task in another state runs, or will when its worker has started it.
 AT_REST = {"PAUSED", "STOPPED", "FAILED", "DESTROYED"}
 
@@ -50,13 +48,6 @@ class ConnectorStatus:
     @property
     def failed(self) -> tuple[Task, ...]:
         return tuple(task for task in self.tasks if task.state == "FAILED")
-
-    @property
-    def out_of_memory(self) -> int:
-        """Number of failed tasks with an OutOfMemoryError as exception or cause."""
-        return sum(
-            any(cause.partition(":")[0] == _OUT_OF_MEMORY for cause in causes_in(task.trace)) for task in self.failed
-        )
 
     @property
     def traces(self) -> list[str]:
@@ -121,6 +112,7 @@ class ConnectCluster:
         self._find = urls if callable(urls) else None
         self._urls = list(urls() if callable(urls) else urls)
         self._http = http_client(access or Access(), timeout_seconds)
+        self.patience_seconds = REBALANCE_SECONDS
 
     def __enter__(self) -> ConnectCluster:
         return self
@@ -218,17 +210,17 @@ class ConnectCluster:
                 raise ConnectError(f"{name}: {tasks} tasks asked, after {timeout_seconds:.0f} s there are: {states}")
             time.sleep(POLL_SECONDS)
 
-    def wait_until_gone(self, name: str, timeout_seconds: float = 60.0) -> None:
-        """Waits until Connect has no status of the connector. Raises ConnectError after `timeout_seconds`."""
-        deadline = time.monotonic() + timeout_seconds
+    def wait_until_gone(self, name: str) -> None:
+        """Waits until Connect has no status of the connector. Raises ConnectError after `patience_seconds`."""
+        deadline = time.monotonic() + self.patience_seconds
         while self.status(name) is not None:
             if time.monotonic() > deadline:
-                raise ConnectError(f"{name}: still there {timeout_seconds:.0f} s after it was deleted")
+                raise ConnectError(f"{name}: still there {self.patience_seconds:.0f} s after it was deleted")
             time.sleep(POLL_SECONDS)
 
     def _ask(self, method: str, path: str, json: Any = None, allow: tuple[int, ...] = ()) -> httpx.Response:
         """One request, repeated while the cluster rebalances (409), and at the next worker if one does not answer."""
-        deadline = time.monotonic() + REBALANCE_SECONDS
+        deadline = time.monotonic() + self.patience_seconds
         while True:
             answer, problem = self._ask_each(method, path, json)
             if answer is not None:
@@ -242,7 +234,7 @@ class ConnectCluster:
                 if not rebalancing and not forwarding:
                     raise ConnectError(f"Connect refused {method} {path} (HTTP {answer.status_code}): {problem}")
             if time.monotonic() > deadline:
-                raise ConnectError(f"Connect did not take {method} {path} in {REBALANCE_SECONDS:.0f} s: {problem}")
+                raise ConnectError(f"Connect did not take {method} {path} in {self.patience_seconds:.0f} s: {problem}")
             time.sleep(POLL_SECONDS * 3)
 
     def _ask_each(self, method: str, path: str, json: Any) -> tuple[httpx.Response | None, str]:

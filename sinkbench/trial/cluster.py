@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from loadgen.forms import DOCUMENT, Form, added_bytes
-from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
+from sinkbench.errors import Interrupted, ReasonCode, ServiceError, TrialFailed
 from sinkbench.load.loadgens import Loadgens
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.cells import Cell
@@ -30,6 +31,7 @@ from sinkbench.trial.values import AT_ONCE, Loaded, Others, Pace
 BACKGROUND_SECONDS = 3.0
 # Records that only leaders have acknowledged are not visible in the topic until the followers have copied them.
 COPIED_SECONDS = 15.0
+INTERRUPTED_SECONDS = 3.0
 # Between two readings of what settles soon.
 AGAIN_SECONDS = 0.25
 # Replaced by the workers' config provider, or by a stack file's variables.
@@ -213,10 +215,16 @@ class Cluster:
             self._set.discard(sink)
 
     def stop_connector(self, name: str) -> None:
-        """Deletes a connector, and waits until its tasks are gone and its group is empty."""
+        """Deletes a connector, and waits until its tasks are gone and its group is empty.
+
+        After an interrupt nobody waits until a dead worker is missed: the next run removes what is left."""
+        if isinstance(sys.exception(), Interrupted) and not self.stack.endpoints.shared:
+            states = {each.name: each.state for each in self.stack.services()}
+            if any(states.get(worker) == "dead" for worker in self.stack.endpoints.connect):
+                self.connect.patience_seconds = INTERRUPTED_SECONDS
         self.connect.delete(name)
         self.connect.wait_until_gone(name)
-        self.kafka.wait_until_empty(group_of(name))
+        self.kafka.wait_until_empty(group_of(name), self.connect.patience_seconds)
 
 
 def filled_in(value: str, variables: Mapping[str, str]) -> str:

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -11,15 +12,15 @@ import pytest
 
 from loadgen.summary import Summary
 from sinkbench.analysis.settable import Given
-from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
+from sinkbench.errors import Interrupted, ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import load_plan
 from sinkbench.plan.sections import PlanLoad
 from sinkbench.sinks import Capabilities, Created
-from sinkbench.stack import Stack, Usage
+from sinkbench.stack import ServiceState, Stack, Usage
 from sinkbench.trial.audit import counted
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.names import Names
+from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.resources import Resources, create_target
 from tests.support.endpoints import endpoints
 from tests.support.fakecluster import Quiet
@@ -182,3 +183,22 @@ def test_a_topic_is_loaded_with_the_cells_acks(cluster: Cluster, monkeypatch: py
     for acks in ("1", None):
         cluster.load(Names.of("t1"), 1, lambda done: None, {"acks": acks} if acks else None)
     assert loads == ["1", "all"]
+
+
+@pytest.mark.parametrize(("state", "waits"), [("dead", 0.2), ("running", 60.0)])
+def test_after_an_interrupt_nobody_waits_until_a_dead_worker_is_missed(
+    monkeypatch: pytest.MonkeyPatch, state: str, waits: float
+) -> None:
+    monkeypatch.setattr("sinkbench.trial.cluster.INTERRUPTED_SECONDS", 0.2)
+    connect = SimpleNamespace(patience_seconds=60.0, delete=lambda name: None, wait_until_gone=lambda name: None)
+    waited: list[float] = []
+    stack = SimpleNamespace(
+        services=lambda: [ServiceState("connect-2", state, None, "")],
+        endpoints=SimpleNamespace(shared=False, connect={"connect-1": "", "connect-2": ""}),
+    )
+    kafka = SimpleNamespace(wait_until_empty=lambda group, seconds: waited.append(seconds))
+    cluster: Any = SimpleNamespace(stack=stack, connect=connect, kafka=kafka)
+    Cluster.stop_connector(cluster, "mine")
+    with pytest.raises(Interrupted), cleaning(lambda: Cluster.stop_connector(cluster, "mine")):
+        raise Interrupted
+    assert waited == [60.0, waits]
