@@ -27,24 +27,20 @@ _POOL = "connection.pool.max_size|||camel.*.maxTotal tasks.max"
 _RETRY = "connection.restart.on.errors|max.retries|max.retries|"
 _POLL, _FETCH = "consumer.override.max.poll.records", "consumer.override.max.partition.fetch.bytes"
 _VALUE, _CHANGE = "value.converter", "transforms"
-_STARTUP = "take it out, or add it to ignore_startup_parameters"
 # Startup parameters that have another name in a URL.
 _IN_URL = {"search_path": "currentSchema"}
 
 # Pattern, keys, what to do; and words for {0}, what was said, if that is not clear. The first that fits is shown.
 _TABLE_OF_CAUSES: tuple[tuple[str, ...], ...] = (
-    (r"OutOfMemoryError", f"{_POLL} {_FETCH}",
+    (r"^java\.lang\.OutOfMemoryError", f"{_POLL} {_FETCH}",
      "give the workers more heap (SINKBENCH_CONNECT_HEAP), or have tasks hold less: these keys, the connector's batch"
      " or aggregate", "out of memory, {0}"),
-    (r"unsupported startup parameter in options: (\w+)", f"{_URL}:options",
-     _STARTUP, "PgBouncer refuses the startup parameter {1}"),
-    (r"unsupported startup parameter: (\w+)", f"{_URL}:{{1}}",
-     _STARTUP, "PgBouncer refuses the startup parameter {1}"),
+    (r"unsupported startup parameter(?: in options)?: (\w+)", f"{_URL}:{{1}}",
+     "take it out, or add it to ignore_startup_parameters", "PgBouncer refuses the startup parameter {1}"),
     (r"prepared statement \"[^\"]*\" (?:does not|already) exist", f"{_URL}:prepareThreshold",
      "through PgBouncer add prepareThreshold=0 to the URL, or set max_prepared_statements (1.21 or later)"),
     (r"no more connections allowed|query_wait_timeout", "tasks.max",
      "use fewer tasks, or raise PgBouncer's max_client_conn (the first) or default_pool_size (the second)"),
-    # The login and the network
     (r"password authentication failed|no password was provided|SASL authentication failed|no such user|HTTP/\S+ 401"
      r"|role \"[^\"]*\" does not exist|missing authentication credentials|unable to authenticate", _LOGIN,
      "correct the login, or create this user"),
@@ -61,7 +57,6 @@ _TABLE_OF_CAUSES: tuple[tuple[str, ...], ...] = (
      "start that service, correct host and port, or let the workers through to it"),
     (r"too many clients already|remaining connection slots|too many connections for", _POOL,
      "lower it, go through PgBouncer, or raise max_connections"),
-    # Tables, columns and rows
     (r"permission denied for|must be owner of", _USER,
      "GRANT it INSERT and SELECT (and CREATE, where the connector makes tables), or name another user"),
     (r"Could not find table|Cannot create table .* because schema evolution|auto-creation is disabled"
@@ -90,7 +85,6 @@ _TABLE_OF_CAUSES: tuple[tuple[str, ...], ...] = (
     (r"deadlock detected", f"tasks.max {_INSERT}", "have one task write a row: send its changes with one key"),
     (r"in a read-only transaction", f"{_URL}:targetServerType",
      "it leads to a standby: name the primary, or add targetServerType=primary"),
-    # Records and converters, Kafka and Connect
     (r"JsonConverter with schemas\.enable requires", f"{_VALUE}.schemas.enable",
      "set it to false for plain JSON, or send schema and payload"),
     (r"Unknown magic byte|Error retrieving .* schema|JsonPars|Unrecognized token|Converting byte\[\] to Kafka"
@@ -107,7 +101,6 @@ _TABLE_OF_CAUSES: tuple[tuple[str, ...], ...] = (
     (r"Invalid value .* for configuration ([\w.]+)", "*{1}", "correct it"),
     (r"ClassNotFoundException|NoClassDefFound|NoSuchMethodError|AbstractMethodError|Failed to find any class",
      "connector.class", "the plugin is missing, lacks a jar, or is of a version that does not fit this Connect"),
-    # Search
     (r"disk usage exceeded|read-only-allow-delete|cluster_block_exception|No space left on device", "",
      "free disk space at the sink; Elasticsearch then wants index.blocks.read_only_allow_delete: null"),
     (r"strict_dynamic_mapping|mapping set to strict|mapper_parsing_exception|document_parsing_exception|immense term"

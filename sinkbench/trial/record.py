@@ -74,7 +74,7 @@ def check_stopped(found: Measured, notes: Notes) -> None:
     tasks, workers, placed = found.cell.tasks, found.cell.workers, dict(found.timeline.placement or {})
     if failed := found.timeline.failed_tasks:
         code = ReasonCode.OUT_OF_MEMORY if found.timeline.out_of_memory else ReasonCode.TASKS_FAILED
-        text = f"{failed} of {tasks} tasks FAILED: {failure_of(found)}"
+        text = f"{failed} of {tasks} tasks FAILED: {found.timeline.failure}"
         # The other reasons follow from it.
         notes.first(Reason(code=code, text=text, figures={"failed": failed, "tasks": tasks}))
     elif sum(placed.values()) != tasks:
@@ -151,14 +151,6 @@ def interruptions(found: Measured) -> list[str]:
     return idle_tasks(found.samples, found.records, found.cell.tasks)
 
 
-def failure_of(found: Measured) -> str | None:
-    """Returns why tasks failed, if some did, and whether the server's connections are used up."""
-    failure, limit = found.timeline.failure, found.before.connection_limit
-    if failure is None or (peak := used_up(found.samples, limit)) is None:
-        return failure
-    return f"{failure}; {peak} of the server's {limit} connections are open"
-
-
 def record(found: Measured, figures: Figures, reasons: Sequence[Reason]) -> TrialRecord:
     """Returns the record with the workload's figures; the caller fills in block, start and length."""
     audited, replication, seen = found.audited, found.audited.replication or found.before.replication, seen_of(found)
@@ -186,7 +178,7 @@ def record(found: Measured, figures: Figures, reasons: Sequence[Reason]) -> Tria
         records=found.records,
         placement=dict(found.timeline.placement or {}),
         failed_tasks=found.timeline.failed_tasks,
-        failure=failure_of(found),
+        failure=found.timeline.failure,
         others=list(found.stopped.others),
         audit=audited.audit,
         not_audited=_not_audited(found),

@@ -189,7 +189,7 @@ class Timeline:
 
     @property
     def out_of_memory(self) -> bool:
-        return self.last is not None and self.last.out_of_memory > 0
+        return (self.failure or "").startswith("out of memory")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from sinkbench.errors import ReasonCode
 from sinkbench.metrics.metric import rounded
 from sinkbench.results import Reason, Rescale
 from sinkbench.trial.following import Following, probes
-from sinkbench.trial.record import Notes, bottleneck, check_loaded, failure_of, noted
+from sinkbench.trial.record import Notes, bottleneck, check_loaded, noted
 from sinkbench.trial.resources import Resources, create_target
 from sinkbench.trial.stop import DrainWatch, Enough, Timeouts
 from sinkbench.trial.trial import measured, raise_if_ended_early, read_before
@@ -121,7 +121,7 @@ def take_pilot(own: Resources, seconds_left: float = math.inf) -> Pilot:
         enough = Enough(seconds, drain.compiling_percent / 100, longest)
         found = replace(found, timeline=drain_of(own, enough).to_the_end())
         raise_if_ended_early(found, notes)
-    problem = failure_of(found) or "; ".join(reason.text for reason in notes.reasons)
+    problem = found.timeline.failure or "; ".join(reason.text for reason in notes.reasons)
     if not found.samples:
         return Pilot(None, problem)
     end = found.samples[-1].seconds

@@ -88,7 +88,7 @@ INVALID = [
     (
         "standing-still",
         running(jdbc(progress=progress(100, 500, 100, waited=7_200.0), said="a lock (insert.mode): end it")),
-        "jdbc: its tasks are RUNNING, and in 2 of 3 partitions (tides-0, tides-2) nothing was committed for 66 s, and the"
+        "its tasks are RUNNING, and in 2 of 3 partitions (tides-0, tides-2) nothing was committed for 66 s, and the"
         " next record has waited for 2.0 h; a log says: a lock (insert.mode): end it",
     ),
 ]

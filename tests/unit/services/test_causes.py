@@ -37,7 +37,7 @@ SAID = [
     (DEBEZIUM, f"{PG}: FATAL: unsupported startup parameter: options",
      f"PgBouncer refuses the startup parameter options (connection.url: options): {STARTUP}"),
     (DEBEZIUM, f"{PG}: FATAL: unsupported startup parameter in options: statement_timeout",
-     f"PgBouncer refuses the startup parameter statement_timeout (connection.url: options): {STARTUP}"),
+     f"PgBouncer refuses the startup parameter statement_timeout (connection.url: statement_timeout): {STARTUP}"),
     (DEBEZIUM, f"{PG}: FATAL: unsupported startup parameter: extra_float_digits",
      "extra_float_digits (connection.url): "),
     (DEBEZIUM, f'{PG}: FATAL: password authentication failed for user "u"',

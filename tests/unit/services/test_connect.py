@@ -59,24 +59,6 @@ def test_a_validation_lists_what_is_declared_and_keeps_no_secret() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("trace", "count"),
-    [
-        ("java.lang.OutOfMemoryError: Java heap space\n\tat a.B.c(B.java:1)", 1),
-        ("a.B: wrapped\nCaused by: java.lang.OutOfMemoryError: Metaspace\n\tat a.B.c(B.java:1)", 1),
-        ("java.lang.OutOfMemoryError", 1),
-        # The words alone are no exception.
-        ("a.B: java.lang.OutOfMemoryError: Java heap space", 0),
-        ("a.OutOfMemoryError: mine", 0),
-        ("a.B: no\n\tSuppressed: a.C: x\n\tCaused by: java.lang.OutOfMemoryError: x", 0),
-        ("", 0),
-    ],
-)
-def test_tasks_without_memory_are_known_by_the_class_of_their_exception(trace: str, count: int) -> None:
-    tasks = (Task(0, "RUNNING", "w", trace), Task(1, "FAILED", "w", trace))
-    assert ConnectorStatus("RUNNING", "", tasks).out_of_memory == count
-
-
 def test_a_worker_whose_certificate_expired_is_not_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # So long it would be asked, and the message says so.
     monkeypatch.setattr(connect, "REBALANCE_SECONDS", 2.0)
