@@ -123,6 +123,12 @@ class ConnectCluster:
     def close(self) -> None:
         self._http.close()
 
+    def all_answer(self) -> bool:
+        """Whether every worker answers at once."""
+        with suppress(httpx.HTTPError):
+            return all(self._http.get(url, timeout=1.0).is_success for url in self._urls)
+        return False
+
     def connectors(self) -> list[str]:
         return [str(name) for name in self._ask("GET", "/connectors").json()]
 

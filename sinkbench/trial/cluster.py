@@ -217,11 +217,10 @@ class Cluster:
     def stop_connector(self, name: str) -> None:
         """Deletes a connector, and waits until its tasks are gone and its group is empty.
 
-        After an interrupt nobody waits until a dead worker is missed: the next run removes what is left."""
-        if isinstance(sys.exception(), Interrupted) and not self.stack.endpoints.shared:
-            states = {each.name: each.state for each in self.stack.services()}
-            if any(states.get(worker) == "dead" for worker in self.stack.endpoints.connect):
-                self.connect.patience_seconds = INTERRUPTED_SECONDS
+        After an interrupt nobody waits until a dead worker is missed, or back: the next run removes what is left."""
+        interrupted = isinstance(sys.exception(), Interrupted) and not self.stack.endpoints.shared
+        if interrupted and not self.connect.all_answer():
+            self.connect.patience_seconds = INTERRUPTED_SECONDS
         self.connect.delete(name)
         self.connect.wait_until_gone(name)
         self.kafka.wait_until_empty(group_of(name), self.connect.patience_seconds)

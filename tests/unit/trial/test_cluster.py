@@ -17,7 +17,7 @@ from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import load_plan
 from sinkbench.plan.sections import PlanLoad
 from sinkbench.sinks import Capabilities, Created
-from sinkbench.stack import ServiceState, Stack, Usage
+from sinkbench.stack import Stack, Usage
 from sinkbench.trial.audit import counted
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names, cleaning
@@ -185,17 +185,15 @@ def test_a_topic_is_loaded_with_the_cells_acks(cluster: Cluster, monkeypatch: py
     assert loads == ["1", "all"]
 
 
-@pytest.mark.parametrize(("state", "waits"), [("dead", 0.2), ("running", 60.0)])
+@pytest.mark.parametrize(("answer", "waits"), [(False, 0.2), (True, 60.0)])
 def test_after_an_interrupt_nobody_waits_until_a_dead_worker_is_missed(
-    monkeypatch: pytest.MonkeyPatch, state: str, waits: float
+    monkeypatch: pytest.MonkeyPatch, answer: bool, waits: float
 ) -> None:
     monkeypatch.setattr("sinkbench.trial.cluster.INTERRUPTED_SECONDS", 0.2)
-    connect = SimpleNamespace(patience_seconds=60.0, delete=lambda name: None, wait_until_gone=lambda name: None)
+    gone: dict[str, Any] = dict.fromkeys(("delete", "wait_until_gone"), lambda name: None)
+    connect = SimpleNamespace(patience_seconds=60.0, all_answer=lambda: answer, **gone)
     waited: list[float] = []
-    stack = SimpleNamespace(
-        services=lambda: [ServiceState("connect-2", state, None, "")],
-        endpoints=SimpleNamespace(shared=False, connect={"connect-1": "", "connect-2": ""}),
-    )
+    stack = SimpleNamespace(endpoints=SimpleNamespace(shared=False))
     kafka = SimpleNamespace(wait_until_empty=lambda group, seconds: waited.append(seconds))
     cluster: Any = SimpleNamespace(stack=stack, connect=connect, kafka=kafka)
     Cluster.stop_connector(cluster, "mine")
