@@ -128,13 +128,16 @@ class Look:
         if (connect := self._connect) is None:
             return found
         try:
-            for name in connect.connectors() if self._only is None else [self._only]:
+            self._names = connect.connectors()
+            for name in self._names if self._only is None else [self._only]:
                 # A trial's connector may be gone by now.
                 with nullcontext() if self._only else suppress(ConnectError):
                     config, status = connect.config(name), connect.status(name)
                     if status is not None:
                         found.append(self._complete(self._running(name, config, status)))
         except ServiceError as error:
+            if self._only is not None:
+                raise
             self._unseen[Area.CONNECT] = in_one_line(error)
             return []
         return found
@@ -238,8 +241,9 @@ class Look:
             kept=min(filter(None, map(kafka.kept_seconds, waiting)), default=None),
             record_bytes=mean(size for _, size in found) if found else None,
         )
-        logs = logs_of(self._stack, each.name, now - LOG_SECONDS) if progress.stands_still else []
-        said = next(filter(None, (explained(log(), each.config) for log in logs)), "")
+        logs = logs_of(self._stack, each.name, now - LOG_SECONDS, alone=len(self._names) == 1)
+        told = (explained(log(), each.config) for log in logs if progress.stands_still)
+        said = next(filter(None, told), "")
         return replace(each, progress=progress, said=said)
 
     # --- the sinks ---

@@ -74,7 +74,7 @@ _TABLE_OF_CAUSES: tuple[tuple[str, ...], ...] = (
     (r"violates not-null constraint", f"{_KEY_FIELDS} {_CHANGE}", "send that field, or give the column a default"),
     (r"duplicate key value violates", _INSERT, "use upsert: after a restart records are sent once more"),
     (r"matching the ON CONFLICT specification", _KEY_FIELDS, "give the table a primary key of these fields"),
-    (r"cannot have null schema|requires records with a non-null key|record key schema|define 'primary.key"
+    (r"cannot have null schema|requires records with a non-null key|record key schema|no key fields defined"
      r"|used as document id and can not be null", f"{_KEY} key.converter",
      "send records with a key, to which the converter gives a schema, or choose another mode"),
     (r"requires records with a non-null Struct|Only (?:Struct|Map) objects supported|No fields found using",
@@ -195,15 +195,15 @@ _CONTEXT = re.compile(r"\[([^|\]]+)\|[^\]]*\] ")
 _AROUND = re.compile(r"^C-0x\w+: \S+ (?:pooler error: )?| \([\w$.]+\)$")
 
 
-def warnings_in(log: str, connector: str, since: str) -> Iterator[str]:
-    """What the log of a worker, PgBouncer or PostgreSQL says in warnings and errors of this connector, or of none, from
-    `since` on (as 2026-11-26 15:10:23.098, UTC): each with the exceptions behind it, the innermost last."""
+def warnings_in(log: str, connector: str, since: str, *, alone: bool) -> Iterator[str]:
+    """What a log of a worker, PgBouncer or PostgreSQL warns of, of this connector, and of none if it is
+    `alone`, from `since` on (as 2026-11-26 15:10:23.098, UTC): each before the exceptions behind it."""
     ours = False
     for line in log.splitlines():
         if (found := _RECORD.match(line)) is not None:
             context = _CONTEXT.match(found[3])
             ours = found[1] >= since and found[2] in ("WARN", "WARNING", "ERROR", "FATAL")
-            ours &= context is None or context[1] == connector
+            ours &= alone if context is None else context[1] == connector
             line = _AROUND.sub("", _CONTEXT.sub("", found[3], count=1) if context else found[3])
         if ours:
             yield from texts_of(line)

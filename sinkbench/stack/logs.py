@@ -13,17 +13,18 @@ from sinkbench.stack import Stack
 LINES = 20_000
 
 
-def logs_of(stack: Stack, connector: str, since: float = 0.0) -> list[Callable[[], list[str]]]:
+def logs_of(stack: Stack, connector: str, since: float = 0.0, *, alone: bool = False) -> list[Callable[[], list[str]]]:
     """What the workers' logs say of a connector in warnings and errors since a time in seconds since the epoch, then
-    what those of the sinks' services say: each when it is called, the newest first; empty where no log is visible."""
+    what those of the sinks' services say: each when it is called, the newest first; empty where no log is visible. What
+    names no connector is another's unless it is `alone`."""
     endpoints, began = stack.endpoints, f"{datetime.fromtimestamp(since, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3]
+
+    def said(services: Iterable[str]) -> list[str]:
+        found: list[str] = []
+        for service in services:
+            with suppress(StackError, OSError):
+                found += [*warnings_in(stack.log_tail(service, LINES), connector, began, alone=alone)][::-1]
+        return found
+
     sinks = [node for name, each in endpoints.sinks.items() for node in each.nodes or (name,)]
-    return [partial(_said, stack, connector, began, services) for services in (endpoints.connect, sinks)]
-
-
-def _said(stack: Stack, connector: str, began: str, services: Iterable[str]) -> list[str]:
-    found: list[str] = []
-    for service in services:
-        with suppress(StackError, OSError):
-            found += [*warnings_in(stack.log_tail(service, LINES), connector, began)][::-1]
-    return found
+    return [partial(said, endpoints.connect), partial(said, sinks)]

@@ -112,7 +112,7 @@ class Resources:
         def refused() -> Iterator[str]:
             yield from filter(None, [self.cluster.refusal(self.cell, self.config)])
 
-        return [*logs_of(self.cluster.stack, self.names.connector, since), refused]
+        return [*logs_of(self.cluster.stack, self.names.connector, since, alone=True), refused]
 
     def settled(self) -> ConnectorStatus | None:
         """Status once all the cell's tasks run and have their partitions; None before."""
