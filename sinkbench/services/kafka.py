@@ -222,8 +222,10 @@ class Kafka:
         """Returns for how long Kafka keeps a record of the topic; None: forever, or not disclosed."""
         asked = [ConfigResource(ConfigResource.Type.TOPIC, topic)]
         (answer,) = self._admin.describe_configs(asked, request_timeout=TIMEOUT_SECONDS).values()
-        kept = int(answer.result()["retention.ms"].value)
-        return None if kept < 0 else kept / 1000
+        with suppress(KafkaException):
+            kept = int(answer.result()["retention.ms"].value)
+            return None if kept < 0 else kept / 1000
+        return None
 
     def wait_until_empty(self, group: str, timeout_seconds: float = 60.0) -> None:
         """Waits until `group` has no members, so that nothing more is written. Raises StackError after the timeout."""
