@@ -29,6 +29,12 @@ KAFKA_SETTING = re.compile(
 # Also matches a misspelt "password".
 KAFKA_SECRET = re.compile(r".*(pas|secret|\.pem|jaas).*")
 KAFKA_FILE = re.compile(r".*\.(location|keytab)")
+# What to do about settings that Java's clients alone have.
+OF_JAVA = {
+    "sasl.jaas.config": "write sasl.username and sasl.password",
+    "ssl.truststore.location": "write ssl.ca.location, a file in PEM format",
+    **dict.fromkeys(("ssl.truststore.password", "ssl.truststore.type", "ssl.keystore.type"), "leave it out"),
+}
 # Values of path settings that are no paths.
 NOT_A_FILE = ("system", "probe")
 
@@ -95,6 +101,8 @@ def kafka_settings(value: object, info: ValidationInfo) -> dict[str, str]:
         if not KAFKA_SETTING.fullmatch(key):
             said = "is not a setting for SASL, TLS or addresses by librdkafka's names, such as ssl.ca.location"
             raise mistake(f"{{name}}.{key} {said}; correct it or leave it out", key)
+        if key in OF_JAVA:
+            raise mistake(f"{{name}}.{key} is a setting of Java's clients, not of librdkafka; {OF_JAVA[key]}", key)
         hidden = bool(KAFKA_SECRET.fullmatch(key)) and key not in ("ssl.ca.pem", "ssl.certificate.pem")
         text = _text(key, given, info, hidden=hidden)
         is_file = KAFKA_FILE.fullmatch(key) and text not in NOT_A_FILE

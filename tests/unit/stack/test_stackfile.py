@@ -151,6 +151,15 @@ POSTGRES = "postgres:\n  dsn: host=db\n  password: {}\n"
         (LEAST + "elasticsearch: {url: 'http://e:1', index: Tides}", r"mine.yaml:3: elasticsearch.index must match"),
         (LEAST + "loadgens: ['http://g:2']\n", r"yaml:3: unknown key 'loadgens'.*; did you mean 'loadgen'"),
         (SASL.format("acks: 1"), r"mine.yaml:4: kafka.settings.acks is not a setting for SASL, TLS or addresses"),
+        (
+            SASL.format(f"sasl.jaas.config: x {SECRET};"),
+            "sasl.jaas.config is .* Java's .*; write sasl.username and sasl.p",
+        ),
+        (
+            SASL.format("ssl.truststore.location: a.jks"),
+            "yaml:4: .*truststore.location is .*; write ssl.ca.location, a",
+        ),
+        (SASL.format(f"ssl.truststore.password: {SECRET}"), "yaml:4: .*truststore.password is .*; leave it out"),
         *(
             (SASL.format(f"{name}: {SECRET}"), rf"mine.yaml:4: kafka.settings.{name} must not .*{AS_REFERENCE}")
             for name in ("sasl.password", "ssl.key.password", "sasl.oauthbearer.client.secret")
