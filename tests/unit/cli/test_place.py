@@ -1,6 +1,7 @@
 """A checkout that was moved or copied: its programs are those of another folder, which is said."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -61,6 +62,27 @@ def test_a_program_of_a_copied_checkout_does_not_work_for_the_other_one(tmp_path
     said = r"copy/.venv/bin/sinkbench: is a program of .*/old/.venv, .* scripts/setup"
     with pytest.raises(SettingsError, match=said):
         check_place(copy / "bin" / "sinkbench", old)
+
+
+def test_the_scripts_work_below_a_folder_with_every_character_that_a_shell_expands(tmp_path: Path) -> None:
+    here = tmp_path / "a $HOME `b` 'c' \"d\"" / "checkout"
+    (here / ".venv" / "bin").mkdir(parents=True)
+    shutil.copytree(CHECKOUT / "scripts", here / "scripts")
+    for name, line in ((".venv/bin/python", f'exec {sys.executable} "$@"'), ("scripts/setup", "exit 0")):
+        (here / name).write_text(f"#!/bin/sh\n{line}\n")
+        (here / name).chmod(0o755)
+    # As pip writes it: the shell looks for another folder.
+    (here / ".venv" / "bin" / "sinkbench").write_text(WITH_SH.format(here / ".venv", ""))
+    # Code that only lies where it is called is not run.
+    (tmp_path / "sinkbench").mkdir()
+    (tmp_path / "sinkbench" / "__main__.py").write_text("raise SystemExit(3)")
+    for name in ("race", "scale"):
+        command = [here / "scripts" / name, "--help"]
+        path = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+        done = subprocess.run(command, cwd=tmp_path, env=path, capture_output=True, text=True, check=False)
+        assert (done.returncode, f"Usage: sinkbench {name} " in done.stdout) == (0, True), done.stderr
+    text = "".join(file.read_text() for file in (here / "scripts").iterdir())
+    assert {*re.findall(r"(?<!-x )\.venv/bin/(\w+) ", text)} == {"python", "ruff"}
 
 
 def test_a_name_that_the_output_cannot_show_ends_no_command(tmp_path: Path) -> None:
