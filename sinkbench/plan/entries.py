@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -81,7 +82,10 @@ def named_path(value: str, info: ValidationInfo, is_one: Callable[[Path], bool])
     folders: tuple[Path, ...] = (info.context or {}).get("folders", ())
     if not folders:
         return value
-    found = next((path for folder in folders if is_one(path := (folder / value).resolve())), None)
+    found = None
+    # A name may be too long, or have a zero byte.
+    with suppress(OSError, ValueError):
+        found = next((path for folder in folders if is_one(path := (folder / value).resolve())), None)
     if found is None:
         what = "folder" if is_one == Path.is_dir else "file"
         raise mistake(f"{{name}}: there is no {what} {shown(value)}, next to the plan or in {folders[-1]}")

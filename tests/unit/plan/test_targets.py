@@ -7,7 +7,7 @@ import pytest
 
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
-from sinkbench.plan.checks import check_targets, file_hashes
+from sinkbench.plan.checks import check_targets, file_hashes, refuse
 from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.runs.store import RunFolder
 from tests.support.trials import connectors_in
@@ -54,6 +54,12 @@ def test_a_target_that_is_not_there_and_two_of_one_name_are_refused(checkout: Pa
         )
 
 
+@pytest.mark.parametrize("name", ["a" * 300, "b/" * 3000, '"c\\0d"'])
+def test_a_name_that_no_file_can_have_is_refused_with_its_line(name: str, checkout: Path) -> None:
+    with pytest.raises(PlanError, match=r"plan\.yaml:2: target: there is no file .{1,60}, next to the plan or in"):
+        read(checkout, f"{{pipeline: postgres/jdbc, target: {name}}}")
+
+
 @pytest.mark.parametrize(
     ("pipeline", "said"),
     [
@@ -64,7 +70,7 @@ def test_a_target_that_is_not_there_and_two_of_one_name_are_refused(checkout: Pa
 def test_a_sink_that_cannot_take_a_target_says_so(pipeline: str, said: str, checkout: Path) -> None:
     plan = read(checkout, f"{{pipeline: {pipeline}, target: postgres/indexed.sql}}")
     with pytest.raises(PlanError, match=rf"plan\.yaml:2: .*{said}"):
-        check_targets(plan, {"postgres": ".sql", "elasticsearch": ".json", "tiny": None})
+        refuse(check_targets(plan, {"postgres": ".sql", "elasticsearch": ".json", "tiny": None}))
 
 
 def test_a_run_keeps_the_target_and_its_hash(checkout: Path, tmp_path: Path) -> None:
