@@ -94,10 +94,11 @@ class Look:
         if self._plan is None:
             return [], []
         try:
-            check_plan(self._plan, self._stack)
-            return expand(self._plan, self._stack.workers), []
+            cells = expand(self._plan, self._stack.workers)
+            check_plan(self._plan, cells, self._stack)
         except PlanError as error:
             return [], str(error).splitlines()
+        return cells, []
 
     def _refusals(self, plan: Plan, cells: list[Cell]) -> list[str]:
         """Why a race would end before its first trial, by the race's own checks."""

@@ -27,12 +27,20 @@ class KeptRecords:
     path: Path
     largest_bytes: int
 
+    def keyless(self, key: str | None) -> str | None:
+        """Why not all records have a key, which `load.key` names, and what to do; None if they have."""
+        lacking = f"{self.facts.records - self.facts.with_key:,} of {self.facts.records:,} have none"
+        fix = "; name a path to it: load.key" if key is None else f" at load.key {key}; name another path"
+        return None if self.facts.with_key == self.facts.records else lacking + fix
+
 
 @contextmanager
-def keep_records(load: PlanLoad, endpoints: Callable[[], Endpoints]) -> Iterator[KeptRecords | None]:
+def keep_records(
+    load: PlanLoad, endpoints: Callable[[], Endpoints], where: str = "load.records"
+) -> Iterator[KeptRecords | None]:
     """Reads the records that a plan's load names and keeps them while the context lasts; yields None for NOAA's. A
-    topic on the stack's own Kafka is read with the settings of `endpoints`. Raises PlanError, with the line, if the
-    records cannot be used."""
+    topic on the stack's own Kafka is read with the settings of `endpoints`. Raises PlanError, with the line and `where`
+    they are named, if the records cannot be used."""
     if not load.own:
         yield None
         return
@@ -43,7 +51,7 @@ def keep_records(load: PlanLoad, endpoints: Callable[[], Endpoints]) -> Iterator
     try:
         dataset = open_dataset(load.records, load.key, _settings(load, endpoints))
     except UnusableError as error:
-        raise PlanError(f"load.records: {redacted(str(error))}") from None
+        raise PlanError(f"{where}: {redacted(str(error))}") from None
     with TemporaryDirectory(prefix="sinkbench-records-") as folder:
         path = Path(folder, "records")
         dataset.write(path)

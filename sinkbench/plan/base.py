@@ -181,6 +181,12 @@ class Plan(Section):
         """`file:line` of a key or item, such as `where("pipelines", 0)`; the plan's name if it has no file."""
         return f"plan {self.name}" if self._source is None else self._source.where(*path)
 
+    @property
+    def where_records(self) -> str:
+        """The line and key of the plan that name its records, or the option that did."""
+        named = None if self._source is None else self._source.content.get("load", {}).get("records")
+        return f"{self.where('load', 'records')}: load.records" if named == self.load.records else "--records"
+
     def with_source(self, source: YamlFile) -> Self:
         self._source = source
         return self

@@ -3,27 +3,28 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from sinkbench.errors import ConnectError, PlanError, ServiceError, StackError
+from sinkbench.analysis.connectors import Offered, misfits
+from sinkbench.errors import ConnectError, ServiceError, StackError
+from sinkbench.load.records import KeptRecords
 from sinkbench.plan.cells import Cell
-from sinkbench.plan.checks import check_forms, check_settings, check_targets
+from sinkbench.plan.checks import check_copies, check_forms, check_settings, check_targets, lone_queue, refuse, where_of
 from sinkbench.plan.entries import read_connector
 from sinkbench.plan.faults import COMMAND, FILL, ISOLATE, OF_NETWORK, OF_SERVICES, PROMOTE, REFUSE, SINK, PlanFault
 from sinkbench.plan.plan import FaultsPlan, Plan
-from sinkbench.secrets import redacted
 from sinkbench.services.connect import Validation
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import SMALL_DISK, needed, open_sink, settable_of_sinks, sink_kind, sink_kinds, sinks_of
 from sinkbench.stack import Say, Stack
 from sinkbench.suggest import did_you_mean, nearest
-from sinkbench.topology import service_of
-from sinkbench.trial.cluster import VARIABLE, Cluster
+from sinkbench.topology import KafkaNodes, service_of
+from sinkbench.trial.cluster import VARIABLE, Cluster, filled_in
 from sinkbench.trial.names import Names
 from sinkbench.trial.workload import proxy_targets_used
 
 LEAST_FREE_BYTES = 4_000_000_000
 PARTITIONS = 24
-_REPORTED_AT_MOST = 5
+CONNECTORS = CHECKOUT / "connectors"
 # Keys of Kafka's consumer that a plan may vary. Connect says whether the consumer knows a key, but lists none.
 _TUNING = (
     *("fetch.max.bytes", "fetch.max.wait.ms", "fetch.min.bytes", "group.protocol", "isolation.level"),
@@ -42,11 +43,36 @@ _CONVERTERS = ("key.converter.", "value.converter.", "header.converter.")
 _URL, _PARTS_OF_URL = "camel.sink.url", ("camel.sink.endpoint.", "camel.sink.path.")
 
 
-def check_plan(plan: Plan, stack: Stack) -> None:
-    """Raises PlanError if a sink does not support the plan's targets, settings or forms. Uses no service."""
-    check_targets(plan, {kind.name: kind.target_ending for kind in sink_kinds()})
-    check_settings(plan, settable_of_sinks(), lambda: stack.name if stack.endpoints.shared else None)
-    check_forms(plan, {kind.name: kind.columns for kind in sink_kinds()})
+def check_plan(plan: Plan, cells: Sequence[Cell], stack: Stack, records: KeptRecords | None = None) -> None:
+    """Raises PlanError if a sink does not support the plan's targets, settings, forms or connector files, or the stack
+    its faults or copies of topics. `records` are your own. Uses no service."""
+    kinds, kafka = {kind.name: kind for kind in sink_kinds()}, None if stack.layout is None else stack.layout.kafka
+    refuse(
+        [
+            *check_targets(plan, {name: kind.target_ending for name, kind in kinds.items()}),
+            *check_settings(plan, settable_of_sinks(), lambda: stack.name if stack.endpoints.shared else None),
+            *check_forms(plan, {name: kind.columns for name, kind in kinds.items()}),
+            *_misfits(plan, stack, kafka, records),
+            *check_faults(plan, cells, stack, CONNECTORS),
+        ]
+    )
+
+
+def _misfits(
+    plan: Plan, stack: Stack, kafka: KafkaNodes | None, records: KeptRecords | None = None, topics: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yields why a connector file does not fit the load, the trial's target or the brokers, each with its line."""
+    of_sinks, known = {kind.name: kind.misfits for kind in sink_kinds()}, stack.endpoints.connect_variables
+    own, keyless = {"topics": Names.of("0123ab_001").topic}, records.keyless(plan.load.key) if records else None
+    for entry in plan.pipelines:
+        file = {**read_connector(CONNECTORS / f"{entry.pipeline}.json"), **entry.overrides, **own}
+        config = {key: filled_in(str(value), known).strip() for key, value in file.items() if value is not None}
+        load = Offered(plan.form_of(entry), plan.load.own, keyless)
+        found = [*misfits(config, load), *(lone_queue(config, kafka, topics) if kafka else ())]
+        if (of_sink := of_sinks.get(entry.sink)) is not None:
+            found += of_sink(config, load, stack.endpoints.sinks.get(entry.sink))
+        yield from (f"{where_of(plan, entry.shown_name, key, CONNECTORS)}: {key}: {text}" for key, text in found)
+    yield from check_copies(plan, kafka) if kafka else ()
 
 
 def preflight(cluster: Cluster, cells: Sequence[Cell]) -> dict[str, str | None]:
@@ -107,11 +133,16 @@ def _spellings(plugin: str) -> tuple[str, ...]:
 
 
 def validate_configs(cluster: Cluster, cells: Sequence[Cell], say: Callable[[str], None]) -> None:
-    """Has Connect validate each pipeline's configuration.
+    """Has Connect validate each pipeline's configuration, and compares it with brokers that no topology names.
 
     Not every Connect validates. Raises PlanError, with up to five lines, if nothing reads an override of the plan, or
     Connect refuses a value."""
     wrong: list[str] = []
+    if cluster.stack.layout is None:
+        kafka, key = cluster.kafka, "min.insync.replicas"
+        nodes, least = tuple(map(str, kafka.brokers())), int(kafka.broker_settings([key])[key] or 1)
+        brokers = KafkaNodes.model_construct(nodes=nodes, min_insync_replicas=least)
+        wrong += _misfits(cluster.plan, cluster.stack, brokers, cluster.records, kafka.topics())
     for cell in {cell.label: cell for cell in cells}.values():
         names = Names.of("preflight")
         config = {**cluster.config(cell, names), "name": names.connector}
@@ -122,19 +153,18 @@ def validate_configs(cluster: Cluster, cells: Sequence[Cell], say: Callable[[str
                 say(f"the keys of connectors are not checked: Connect does not validate {cell.label}: {error}")
                 break
             # A value that a Kafka client cannot parse is not reported as an error of a key.
-            wrong.append(f"{_where(cluster, cell, *cell.overrides)}: Connect cannot read the configuration: {error}")
+            place = where_of(cluster.plan, cell.label, next(iter(cell.overrides), "config"))
+            wrong.append(f"{place}: Connect cannot read the configuration: {error}")
             continue
-        wrong += [f"{_where(cluster, cell, key)}: {problem}" for key, problem in _problems(config, said)]
+        wrong += [f"{where_of(cluster.plan, cell.label, key)}: {problem}" for key, problem in _problems(config, said)]
         # A refused class declares no keys, so all its keys would seem unread.
         if not said.errors:
             for key in unread(cell.overrides, said.listed, parts=_URL not in config):
                 near = nearest(key, said.listed | _LISTED)
                 meant = f"; did you mean '{near}'?" if near else ""
                 text = f"the key '{key}' is known neither to the connector nor to Connect{meant}"
-                wrong.append(f"{_where(cluster, cell, key)}: {text}")
-    if wrong:
-        more = len(wrong) - _REPORTED_AT_MOST
-        raise PlanError(redacted("\n".join(wrong[:_REPORTED_AT_MOST] + ([f"and {more} more"] if more > 0 else []))))
+                wrong.append(f"{where_of(cluster.plan, cell.label, key)}: {text}")
+    refuse(wrong)
 
 
 def unread(overrides: Collection[str], listed: Collection[str], *, parts: bool = False) -> list[str]:
@@ -164,20 +194,12 @@ def _validates(cluster: Cluster, config: Mapping[str, str]) -> bool:
     return True
 
 
-def _where(cluster: Cluster, cell: Cell, *keys: str) -> str:
-    """Where keys come from: the line of the plan, or the connector file."""
-    if not keys or not cell.overrides.keys() >= set(keys):
-        return f"connectors/{cell.pipeline}.json"
-    index = next(n for n, entry in enumerate(cluster.plan.pipelines) if entry.shown_name == cell.label)
-    return f"{cluster.plan.where('pipelines', index, 'overrides', keys[0])}: {cell.label}"
-
-
 _OTHERS = "; name under 'pipelines' those of other sinks"
 _ELSEWHERE = "restart, pause, rename, join, refuse, fill of some sinks, poison, command and none"
 
 
-def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Path) -> None:
-    """Raises PlanError, with line and pipeline, if the stack does not support a cell's fault. Uses no service."""
+def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Path) -> Iterator[str]:
+    """Yields why the stack does not support a cell's fault, with line and pipeline. Uses no service."""
     for cell in cells:
         if (fault := cell.fault) is None:
             continue
@@ -188,7 +210,7 @@ def check_faults(plan: Plan, cells: Sequence[Cell], stack: Stack, connectors: Pa
         if refusal is not None:
             faults = plan.faults if isinstance(plan, FaultsPlan) else (fault,)
             where = plan.where("faults", faults.index(fault))
-            raise PlanError(f"{where}: '{fault.name}' cannot be done to {cell.label}: {refusal}")
+            yield f"{where}: '{fault.name}' cannot be done to {cell.label}: {refusal}"
 
 
 def _refusals(cell: Cell, fault: PlanFault, stack: Stack, connectors: Path) -> Iterator[str]:

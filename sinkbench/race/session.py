@@ -20,13 +20,12 @@ from sinkbench.live.views import choose_ui
 from sinkbench.load.records import KeptRecords, keep_records
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.checks import file_hashes
-from sinkbench.plan.entries import load_queries, read_connector
+from sinkbench.plan.entries import load_queries
 from sinkbench.plan.plan import CapacityPlan, Plan
 from sinkbench.race.leftovers import check_alone, sweep
 from sinkbench.race.lock import StarterNote, held_folder, only_race
 from sinkbench.race.preparation import (
     check_disk,
-    check_faults,
     check_plan,
     create_named_targets,
     preflight,
@@ -57,15 +56,12 @@ def run_plan(
     No block begins that would end later than `seconds` after the first pilot. The live page is at `live_port`; 0: any
     free port, None: no page. Raises UserError if plan, machine, port or stack is not usable, and Interrupted."""
     with ExitStack() as opened:
-        records = opened.enter_context(keep_records(plan.load, lambda: stack.endpoints))
+        records = opened.enter_context(keep_records(plan.load, lambda: stack.endpoints, plan.where_records))
         plan = plan.seeded()
         cells = expand(plan, stack.workers)
-        for pipeline in {cell.pipeline for cell in cells}:
-            read_connector(CHECKOUT / "connectors" / f"{pipeline}.json")
         if plan.queries is not None:
             load_queries(CHECKOUT / plan.queries)
-        check_plan(plan, stack)
-        check_faults(plan, cells, stack, CHECKOUT / "connectors")
+        check_plan(plan, cells, stack, records)
         check_writable(results)
         session = opened.enter_context(_Session(stack, plan, cells, console, records))
         environment = session.open(live_port)

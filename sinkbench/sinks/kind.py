@@ -1,7 +1,7 @@
 """A sink: what a trial needs of it, what it can do beyond that, and what its module declares. The methods of all raise
 ServiceError without an answer; only `FullDisk` is thread-safe."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from sinkbench.analysis.connectors import Misfit, Offered
 from sinkbench.analysis.fields import Survey
 from sinkbench.analysis.query import Answer, Query
 from sinkbench.analysis.replication import ReplicationState
@@ -30,7 +31,7 @@ from sinkbench.sinks.values import (
     SinkSettings,
     Writer,
 )
-from sinkbench.stack import Endpoints
+from sinkbench.stack import Endpoint, Endpoints
 from sinkbench.stack.registry import DeclaredSink
 from sinkbench.stack.smalldisk import SmallDisk
 
@@ -234,6 +235,7 @@ class SinkKind(DeclaredSink):
         refuses: reasons for which `Refusing` works: "read only", "no right", "no connection".
         full_disk: how its disk is filled: "guarded" refuses records before it is full, and can be made to do so;
             otherwise the target moves to a small disk. None if it cannot be filled.
+        misfits: yields why a connector's configuration does not fit the load or the trial's target, at this endpoint.
         propose: makes an index or table file from a survey of your own records, the checkout, and the records' name.
         checkup: how `sinkbench doctor` checks it; None if it does not, which it says."""
 
@@ -249,5 +251,6 @@ class SinkKind(DeclaredSink):
     settable: Mapping[str, Settable] = field(default_factory=dict)
     refuses: tuple[str, ...] = ()
     full_disk: Literal["guarded", "small disk"] | None = None
+    misfits: Callable[[Mapping[str, str], Offered, Endpoint | None], Iterable[Misfit]] | None = None
     propose: Callable[[Survey, Path, str], Proposal] | None = None
     checkup: Checkup | None = None

@@ -1,5 +1,6 @@
 """Elasticsearch as a sink: one index per trial, behind the alias that connector files write to."""
 
+from sinkbench.sinks.elasticsearch.configs import misfits
 from sinkbench.sinks.elasticsearch.index import SETTABLE, propose_index
 from sinkbench.sinks.elasticsearch.nodes import CHECKUP, REJECTED, RULES
 from sinkbench.sinks.elasticsearch.service import SERVICE
@@ -19,6 +20,7 @@ KIND = SinkKind(
     full_disk="guarded",
     rejected=REJECTED,
     clients=("elasticsearch",),
+    misfits=misfits,
     propose=propose_index,
     checkup=CHECKUP,
 )

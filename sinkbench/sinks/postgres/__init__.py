@@ -3,6 +3,7 @@
 from sinkbench.sinks.kind import SMALL_DISK, SinkKind
 from sinkbench.sinks.postgres.asking import propose_table
 from sinkbench.sinks.postgres.clients import CHECKUP, RULES, refusal
+from sinkbench.sinks.postgres.configs import misfits
 from sinkbench.sinks.postgres.service import PGBOUNCER, POSTGRES
 from sinkbench.sinks.postgres.session import SETTABLE
 from sinkbench.sinks.postgres.sink import open_postgres
@@ -22,6 +23,7 @@ KIND = SinkKind(
     stamps=True,
     clients=("psycopg",),
     refusal=refusal,
+    misfits=misfits,
     propose=propose_table,
     checkup=CHECKUP,
 )

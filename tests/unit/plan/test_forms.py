@@ -7,7 +7,7 @@ import pytest
 from loadgen.forms import Form
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
-from sinkbench.plan.checks import POSITION, check_forms, filled_columns
+from sinkbench.plan.checks import POSITION, check_forms, filled_columns, refuse
 from sinkbench.plan.entries import read_connector
 from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.settings import CHECKOUT
@@ -58,7 +58,7 @@ def test_a_pipeline_has_its_own_form_or_the_loads(tmp_path: Path) -> None:
     cells = expand(plan, 3)
     assert [cell.form for cell in cells] == ["row-schema", "row-debezium-schema"]
     assert cells[1].identity()["form"] == "row-debezium-schema"
-    check_forms(plan, COLUMNS)
+    refuse(check_forms(plan, COLUMNS))
     assert read(tmp_path, plan.show()).sha256 == plan.sha256
 
 
@@ -79,7 +79,7 @@ def test_a_pipeline_that_cannot_take_its_form_is_refused_with_its_line(
     tmp_path: Path, lines: list[str], said: str
 ) -> None:
     with pytest.raises(PlanError, match=said):
-        check_forms(read(tmp_path, *lines), COLUMNS)
+        refuse(check_forms(read(tmp_path, *lines), COLUMNS))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
-from sinkbench.plan.checks import check_settings
+from sinkbench.plan.checks import check_settings, refuse
 from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.sinks import settable_of_sinks
 from tests.support.trials import connectors_in
@@ -62,14 +62,14 @@ def test_settings_are_shown_and_part_of_the_digest(tmp_path: Path) -> None:
             "{elasticsearch: {index.translog.sync_interval: 5}}",
             "must be a time such as 500ms, 5s or 1m, found '5'",
         ),
-        ("tiny/one", "{tiny: {speed: 1}}", "the sink tiny takes no settings; leave them out"),
+        ("tiny/one", "{tiny: {speed: 1}}", "the sink tiny has no service 'tiny' to set; leave it out"),
     ],
 )
 def test_what_a_sink_cannot_be_set_to_is_refused_with_its_line(
     pipeline: str, text: str, said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(PlanError) as refused:
-        check_settings(with_settings(tmp_path, text, pipeline), SETTABLE)
+        refuse(check_settings(with_settings(tmp_path, text, pipeline), SETTABLE))
     assert "mine.yaml:2: " in str(refused.value)
     assert said in str(refused.value)
 
@@ -77,16 +77,16 @@ def test_what_a_sink_cannot_be_set_to_is_refused_with_its_line(
 @pytest.mark.parametrize(("text", "service"), [(QUICK, "postgres"), (POOLED, "pgbouncer")])
 def test_services_of_external_stacks_are_not_set(text: str, service: str, tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=rf"mine\.yaml:2: {service} is not set on stack clusters\.yaml, which is ext"):
-        check_settings(with_settings(tmp_path, text), SETTABLE, lambda: "clusters.yaml")
+        refuse(check_settings(with_settings(tmp_path, text), SETTABLE, lambda: "clusters.yaml"))
 
 
 def test_a_fault_that_starts_a_service_again_cannot_keep_what_it_was_set_to(tmp_path: Path) -> None:
     load = "mode: faults\nsustain: {records_per_second: 100}\nfaults:\n  - {what: kill, target: %s, label: gone}\n"
     with pytest.raises(PlanError, match=r"mine\.yaml:2: pgbouncer would lose these settings in the fault 'gone'"):
-        check_settings(with_settings(tmp_path, POOLED, more=load % "pgbouncer"), SETTABLE)
-    check_settings(with_settings(tmp_path, POOLED, more=load % "worker"), SETTABLE)
+        refuse(check_settings(with_settings(tmp_path, POOLED, more=load % "pgbouncer"), SETTABLE))
+    refuse(check_settings(with_settings(tmp_path, POOLED, more=load % "worker"), SETTABLE))
     # It reads its file again when it is told of another primary.
     promoted = (load % "sink").replace("kill", "promote")
     with pytest.raises(PlanError, match="pgbouncer would lose these settings in the fault 'gone'"):
-        check_settings(with_settings(tmp_path, POOLED, more=promoted), SETTABLE)
-    check_settings(with_settings(tmp_path, QUICK, more=load % "sink"), SETTABLE)
+        refuse(check_settings(with_settings(tmp_path, POOLED, more=promoted), SETTABLE))
+    refuse(check_settings(with_settings(tmp_path, QUICK, more=load % "sink"), SETTABLE))

@@ -9,6 +9,7 @@ import pytest
 
 from sinkbench.errors import PlanError, StackError
 from sinkbench.plan.cells import expand
+from sinkbench.plan.checks import refuse
 from sinkbench.plan.plan import Plan
 from sinkbench.race.preparation import check_faults, prepare_faults
 from sinkbench.settings import CHECKOUT
@@ -43,7 +44,7 @@ def check(
     load = {"records_per_second": 1_000, "seconds": 20}
     keys = {"name": "p", "mode": "faults", "pipelines": [pipeline], "sustain": load, "faults": list(faults)}
     plan = Plan.model_validate(keys)
-    check_faults(plan, expand(plan, 3), stack, connectors)
+    refuse(check_faults(plan, expand(plan, 3), stack, connectors))
 
 
 KILL, FILL, PROMOTE = {"what": "kill", "target": "pgbouncer"}, {"what": "fill"}, {"what": "promote"}

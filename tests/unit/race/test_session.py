@@ -26,10 +26,11 @@ class FakeStack:
 
     name = "fake"
     workers = 3
+    layout = None
 
     def __init__(self, folder: Path, *, runs: bool = False) -> None:
         self.lock_file = folder / "race.lock"
-        self.endpoints = SimpleNamespace(shared=False, stack_file=None)
+        self.endpoints = SimpleNamespace(shared=False, stack_file=None, sinks={}, connect_variables={})
         self.calls: list[str] = []
         self.runs = runs
         self.own_container: str | None = None

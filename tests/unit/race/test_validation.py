@@ -25,6 +25,7 @@ class Asked:
         self.plan = plan
         self.said = said
         self.connect = SimpleNamespace(validate=self._validate)
+        self.stack = SimpleNamespace(layout=object())
         self.validated: list[str] = []
         self.lines: list[str] = []
         # With this key a configuration cannot be read.
@@ -87,9 +88,9 @@ def test_connects_own_errors_are_shown_with_their_key(tmp_path: Path) -> None:
     wrong = replace(SAID, errors={"batch.size": ("Invalid value x: Not a number",), "topics": ("no",)})
     with pytest.raises(PlanError) as refused:
         asked(tmp_path, PLAIN, wrong).run()
-    assert str(refused.value).splitlines() == [
-        "connectors/postgres/jdbc.json: Connect refuses 'batch.size': Invalid value x: Not a number",
-        "connectors/postgres/jdbc.json: Connect refuses 'topics': no",
+    assert str(refused.value).replace(f"{tmp_path}/", "").splitlines() == [
+        "mine.yaml:1: postgres/jdbc: Connect refuses 'batch.size': Invalid value x: Not a number",
+        "connectors/postgres/jdbc.json:5: postgres/jdbc: Connect refuses 'topics': no",
     ]
     # The keys of a class that is refused are not called unread.
     wrong = replace(SAID, errors={"transforms.a.type": ("no such class",), **{f"key{n}": ("no",) for n in range(6)}})
