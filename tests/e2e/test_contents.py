@@ -1,6 +1,7 @@
 """A hand that changes one record of many thousands is found, and what a sink does to every text is no change."""
 
 import json
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from elasticsearch import Elasticsearch
 from loadgen.dataset.store import Builder, DatasetMaker
@@ -21,6 +24,8 @@ from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial import audit
 from tests.e2e.onetrial import index_with
+from tests.support.anyrecords import VALUES, changed, text_of
+from tests.support.counts import count
 from tests.support.respelled import respelled
 
 TARGET, RUN = "tides_test_contents", "r1"
@@ -125,11 +130,34 @@ def test_one_changed_record_is_found_and_another_spelling_is_no_change(
     assert sink.count(TARGET) == NOAA + OWN
 
 
+@given(records=st.lists(VALUES, min_size=20, max_size=20), place=st.integers(0, 19), data=st.data())
+@settings(max_examples=count(40, 4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_numbers_and_texts_there_are_only_a_planted_change_is_seen(
+    sink: Sink, hand: Hand, records: list[Any], place: int, data: Any
+) -> None:
+    builder = Builder()
+    for record in records:
+        builder.add(f'{{"own":{text_of(record)}}}'.encode(), None)
+    other = text_of(data.draw(changed(records[place])))
+    for planted in (False, True):
+        names: Any = SimpleNamespace(target=TARGET, trial=secrets.token_hex(4))
+        sent = made_by(DatasetMaker(builder.build("here", whole=True), names.trial), 0, len(records))
+        stored = [value.decode() for value in sent]
+        if planted:
+            stored[place] = stored[place].replace(f'"own":{text_of(records[place])}', f'"own":{other}', 1)
+        hand.store(stored)
+        sink.settle(TARGET)
+        found = audit.content_of(sink, names, documents_of(sent[:8], names.trial), len(sent), 512)
+        assert found is not None
+        assert (found.compared, found.checked) == (20, 20)
+        assert (found.altered, found.altered_ranges) == ((1, f"{place}") if planted else (0, ""))
+
+
 @pytest.mark.parametrize(
-    ("source", "given"), [({"excludes": ["bench"]}, {3: {"metadata": {"id": "a"}}}), ({"enabled": False}, {})]
+    ("source", "kept"), [({"excludes": ["bench"]}, {3: {"metadata": {"id": "a"}}}), ({"enabled": False}, {})]
 )
 def test_documents_that_are_not_kept_whole_are_told_by_their_numbers_or_not_given(
-    stack: LocalStack, tmp_path: Path, source: dict[str, Any], given: dict[int, Any]
+    stack: LocalStack, tmp_path: Path, source: dict[str, Any], kept: dict[int, Any]
 ) -> None:
     index = index_with(tmp_path, mappings={"_source": source})
     with closing(ElasticsearchSink(stack.endpoints.sinks["elasticsearch"], index)) as sink:
@@ -137,6 +165,6 @@ def test_documents_that_are_not_kept_whole_are_told_by_their_numbers_or_not_give
         try:
             Hand(stack, sink).store([json.dumps({"metadata": {"id": "a"}, "bench": {"run": RUN, "seq": 3}})])
             sink.settle(TARGET)
-            assert sink.capabilities.documents.some(TARGET, RUN, [3]) == given
+            assert sink.capabilities.documents.some(TARGET, RUN, [3]) == kept
         finally:
             sink.drop(TARGET)

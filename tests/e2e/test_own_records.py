@@ -119,6 +119,51 @@ def test_records_of_all_sizes_and_over_several_lines_are_stored_as_they_were_sen
     assert (record.audit.stored, record.audit.clean, record.audit.checked) == (60, True, 60), record.invalid
 
 
+METERS = """
+{"meter": "m-1", "reading": 18446744073709551615, "total": 12345678901234567890.12345}
+{"meter": "m-2", "reading": 9223372036854775807, "total": 1e23}
+{"meter": "m-3", "reading": 9007199254740993, "total": -0.0}
+"""
+OF_METERS = "pipelines: [{pipeline}]\nload: {{records: {file}, key: meter, partitions: 6}}\n"
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "altered", "how"),
+    [
+        ("postgres/jdbc", 0, ""),
+        (
+            "elasticsearch/camel-index",
+            20,
+            "to -1, read as a long by the connector or a converter; total from 123456789",
+        ),
+        ("elasticsearch/camel-bulk-tuned", 20, "total changed; total from 12345678901234567890.12345 to "),
+    ],
+)
+def test_a_number_that_a_connector_changes_is_named_and_one_that_is_kept_is_not_altered(
+    stack: LocalStack, tmp_path: Path, pipeline: str, altered: int, how: str
+) -> None:
+    (tmp_path / "meters.ndjson").write_text(METERS)
+    plan = OF_METERS.format(pipeline=pipeline, file=tmp_path / "meters.ndjson")
+    record, _ = one_trial(stack, tmp_path, plan, 60)
+    assert record.audit is not None, record.invalid
+    assert (record.audit.stored, record.audit.checked, record.audit.altered) == (60, 60, altered), record.notes
+    assert how in " ".join(record.notes)
+
+
+@pytest.mark.parametrize(
+    "pipeline", ["{pipeline: postgres/jdbc-upsert, target: postgres/keyed.sql}", "elasticsearch/camel-keyed"]
+)
+def test_a_pipeline_that_stores_one_row_a_key_is_audited_by_key(
+    stack: LocalStack, tmp_path: Path, pipeline: str
+) -> None:
+    (tmp_path / "changes.ndjson").write_text("".join(f'{{"meter": "m-{n % 3}", "level": {n}}}\n' for n in range(7)))
+    plan = OF_METERS.format(pipeline=pipeline, file=tmp_path / "changes.ndjson")
+    record, _ = one_trial(stack, tmp_path, plan, 60)
+    audit = record.audit
+    assert audit is not None, record.invalid
+    assert (audit.stored, audit.superseded, audit.lost, audit.compared, audit.clean) == (3, 57, 0, 3, True), record
+
+
 def copy(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "loadgen", "run", "--no-progress", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
