@@ -15,15 +15,16 @@ from sinkbench.analysis.audit import ranges_of
 from sinkbench.analysis.words import few_of
 
 Path = tuple[str, ...]
-# Of a number in a message.
-MOST_DIGITS = 40
+# Digits of a number in a message, and records that name what is altered.
+MOST_DIGITS, MOST_NAMED = 40, 64
 
 
 @dataclass(frozen=True)
 class Content:
     """The result of a comparison; records are identified by `seq`, and `checked` is by their checksum. `altered` ones
     lack a member that was sent, or have another value in it; `how` names members, `unchecked` says why records were not
-    checked. The `seqs` are of those compared with the topic; `added` members are only in the sink."""
+    checked. `compared_seqs` are those compared with the topic, `altered_seqs` the first altered ones; `added` members
+    are only in the sink."""
 
     compared: int = 0
     altered: int = 0
@@ -166,6 +167,7 @@ class ChecksumAudit:
             checked=int(np.count_nonzero(self._checked)),
             altered_ranges=ranges_of(altered),
             unchecked=unchecked,
+            altered_seqs=tuple(np.flatnonzero(altered)[:MOST_NAMED].tolist()),
         )
 
 
