@@ -100,6 +100,7 @@ class DatasetFacts(BaseModel, extra="ignore", frozen=True):
         sha256: of the kept records with their keys, independent of the file format.
         bytes: of all values, without the member "bench".
         whole: whether these are all records of the source.
+        keyless: where the first record without a key is.
         left_out: records of a topic without a value (tombstones)."""
 
     source: str
@@ -112,6 +113,7 @@ class DatasetFacts(BaseModel, extra="ignore", frozen=True):
     p95_bytes: Count
     largest_bytes: Count
     with_key: Count
+    keyless: str = ""
     left_out: Count = 0
 
     @property

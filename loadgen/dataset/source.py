@@ -60,7 +60,8 @@ def open_dataset(
     for where, text, own_key in found:
         try:
             record = parse_record(text)
-            fitted = builder.add(text, own_key if steps is None else key_at(record, steps))
+            own_key = own_key if steps is None else key_at(record, steps)
+            fitted = builder.add(text, own_key)
         except ValueError as wrong:
             raise DatasetError(
                 f"{where}: {wrong}; correct it, or leave it out; JSON has one record a line, or is one array (a file"
@@ -69,6 +70,8 @@ def open_dataset(
         if not fitted:
             whole = False
             break
+        if own_key is None and not builder.keyless:
+            builder.keyless = where.removeprefix(f"{source}, ")
     if not builder.records:
         raise DatasetError(f"{source}: has no record with a value; name another")
     return builder.build(source, whole=whole, left_out=left_out)

@@ -123,6 +123,8 @@ class Builder:
         self._has_key = bytearray()
         self._sizes = array("q")
         self._crcs = array("I")
+        self.keyless = ""
+        """Where the first record without a key is."""
 
     @property
     def records(self) -> int:
@@ -159,6 +161,7 @@ class Builder:
             largest_bytes=int(sizes.max()),
             with_key=int(has_key.sum()),
             left_out=left_out,
+            keyless=self.keyless,
         )
         places = np.frombuffer(self._places, dtype=np.int64).copy()
         found = Dataset(facts, places, has_key, np.array(self._crcs, dtype=np.uint32), bytes(self._parts))

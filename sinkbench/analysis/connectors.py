@@ -23,11 +23,13 @@ _WITHIN = {"payload": "schema", "after": "envelope"}
 
 
 class Offered(NamedTuple):
-    """A pipeline's load: `own` records get a member "bench"; `keyless` says why some have no key."""
+    """A pipeline's load: `own` records get a member "bench"; `keyless` says why some have no key; `drained`: each is
+    offered at once."""
 
     form: Form = DOCUMENT
     own: bool = False
     keyless: str | None = None
+    drained: bool = True
 
 
 class Value(NamedTuple):
@@ -57,8 +59,10 @@ def misfits(config: Mapping[str, str], load: Offered) -> Iterator[Misfit]:
             yield f"{part}.converter", f"{converter} cannot read {what}; use StringConverter"
     if _is_json(config, "key", schemas=load.own) and load.keyless is None:
         yield "key.converter", "JsonConverter cannot read the records' keys, which are plain text; use StringConverter"
-    if load.keyless is not None and (key := keyed_by(config)) is not None:
+    if (key := keyed_by(config)) is not None and load.keyless is not None:
         yield key, f"every record needs a key, but {load.keyless}"
+    elif key is not None and not load.drained:
+        yield key, "only the last record of each key stays, so others have no latency; race it under mode: drain"
     yield from _unread(config, load)
 
 

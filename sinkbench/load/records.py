@@ -30,8 +30,9 @@ class KeptRecords:
     def keyless(self, key: str | None) -> str | None:
         """Why not all records have a key, which `load.key` names, and what to do; None if they have."""
         lacking = f"{self.facts.records - self.facts.with_key:,} of {self.facts.records:,} have none"
-        fix = "; name a path to it: load.key" if key is None else f" at load.key {key}; name another path"
-        return None if self.facts.with_key == self.facts.records else lacking + fix
+        first = f", the first in {self.facts.keyless}" if self.facts.with_key else ""
+        at, fix = ("", "name a path to it: load.key") if key is None else (f" at load.key {key}", "name another path")
+        return None if self.facts.with_key == self.facts.records else f"{lacking}{at}{first}; {fix}"
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def _misfits(
     for entry in plan.pipelines:
         file = {**read_connector(CONNECTORS / f"{entry.pipeline}.json"), **entry.overrides, **own}
         config = {key: filled_in(str(value), known).strip() for key, value in file.items() if value is not None}
-        load = Offered(plan.form_of(entry), plan.load.own, keyless)
+        load = Offered(plan.form_of(entry), plan.load.own, keyless, plan.drains)
         found = [*misfits(config, load), *(lone_queue(config, kafka, topics) if kafka else ())]
         if (of_sink := of_sinks.get(entry.sink)) is not None:
             found += of_sink(config, load, stack.endpoints.sinks.get(entry.sink))

@@ -209,7 +209,11 @@ UPSERT = "{pipeline: postgres/jdbc-upsert, target: postgres/keyed.sql}"
     ("load", "entry", "said"),
     [
         ("key: gauge", "postgres/jdbc", []),
-        ("key: gauge", UPSERT, [r"upsert.json:\d+: .*mode: every record needs a key, but 1 of 2 have none at load"]),
+        (
+            "key: gauge",
+            UPSERT,
+            [r"upsert.json:\d+: .*mode: every .* but 1 of 2 have none at load.key gauge, the first in line 2;"],
+        ),
         ("", "elasticsearch/camel-keyed", ["headers: every .* but 2 of 2 have none; name a path to it: load.key$"]),
         ("key: level", "elasticsearch/camel-keyed", []),
         ("", "elasticsearch/camel-bulk-debezium", ["after.field: records without envelope have no such member, or"]),
@@ -230,6 +234,13 @@ def test_records_that_cannot_be_read_are_named_with_their_line_or_option(tmp_pat
     plan = load_plan(tmp_path / "mine.yaml", CONNECTORS)
     assert plan.where_records == f"{tmp_path}/mine.yaml:3: load.records"
     assert plan.with_records("elsewhere.json", None).where_records == "--records"
+
+
+def test_a_pipeline_that_stores_one_row_a_key_is_raced_in_drains_alone(tmp_path: Path) -> None:
+    text = "pipelines: [elasticsearch/camel-keyed]\n"
+    assert refused(tmp_path, text) == []
+    (line,) = refused(tmp_path, f"{text}mode: sustain\nsustain: {{records_per_second: 10}}\n")
+    assert re.search(r"camel-keyed.json:\d+: .*headers: only the last record of each key stays, .* mode: drain$", line)
 
 
 SYNCED = PUBLISHED.model_copy(update={"kafka": PUBLISHED.kafka.model_copy(update={"min_insync_replicas": 2})})
