@@ -102,7 +102,7 @@ def connect_limit(cluster: Cluster, cell: Cell, names: Names, records: int, tell
     group = group_of(names.connector)
 
     def clean() -> None:
-        cluster.stop_connector(names.connector)
+        cluster.stop_connector(names.connector, group)
         cluster.kafka.delete_group(group)
 
     with cleaning(clean):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from sinkbench.errors import StackError
+from sinkbench.errors import PlanError, StackError
+from sinkbench.plan.cells import Cell
 from sinkbench.services.access import curl
-from sinkbench.services.kafka import group_of
+from sinkbench.services.kafka import OWN_GROUP, group_of
 from sinkbench.sinks import needed, sink_kind, sinks_of
 from sinkbench.stack import Stack
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.names import NUMBER, PREFIX, TOKEN, TRIAL
+from sinkbench.trial.names import NUMBER, PREFIX, TOKEN, TRIAL, Names, is_ours
 
 
 class Book:
@@ -43,22 +44,30 @@ def note_run(stack: Stack, token: str) -> None:
         Book.of(stack).begin(token)
 
 
+def leftover_names(stack: Stack) -> re.Pattern[str]:
+    """Matches the names of what earlier runs created."""
+    if not stack.endpoints.shared:
+        return TRIAL
+    # Without a token nothing matches.
+    tokens = "|".join(Book.of(stack).tokens()) or "(?!)"
+    return re.compile(rf"{PREFIX}({tokens}){NUMBER}")
+
+
 def is_leftover(stack: Stack) -> Callable[[str], bool]:
     """Returns a function that says whether an earlier run created the object of a name."""
-    if not stack.endpoints.shared:
-        return lambda name: TRIAL.fullmatch(name) is not None
-    tokens = "|".join(Book.of(stack).tokens())
-    pattern = re.compile(rf"{PREFIX}({tokens}){NUMBER}")
-    return lambda name: bool(tokens) and pattern.fullmatch(name) is not None
+    pattern = leftover_names(stack)
+    return lambda name: pattern.fullmatch(name) is not None
 
 
 def sweep(cluster: Cluster) -> list[str]:
     """Removes the objects of killed runs, except consumer groups with members; returns them in words."""
     swept = []
+    names = leftover_names(cluster.stack)
     mine = is_leftover(cluster.stack)
     for connector in filter(mine, cluster.connect.connectors()):
-        cluster.stop_connector(connector)
-        cluster.kafka.delete_group(group_of(connector))
+        group = cluster.connect.config(connector).get(OWN_GROUP) or group_of(connector)
+        cluster.stop_connector(connector, group)
+        cluster.kafka.delete_group(group)
         swept.append(f"connector {connector}")
     for name in sinks_of(cluster.stack.endpoints):
         # On external clusters only a trial's own index has settings.
@@ -67,6 +76,7 @@ def sweep(cluster: Cluster) -> list[str]:
         for target in filter(mine, cluster.sink(name).leftovers(PREFIX)):
             cluster.sink(name).drop(target)
             swept.append(f"{name}'s {target}")
+        swept += drop_strays(cluster, name, lambda stray: names.search(stray) is not None)
     for topic in filter(mine, cluster.kafka.topics()):
         cluster.kafka.delete_topic(topic)
         swept.append(f"topic {topic}")
@@ -79,6 +89,27 @@ def sweep(cluster: Cluster) -> list[str]:
     if cluster.stack.endpoints.shared and empty == groups:
         Book.of(cluster.stack).clear()
     return swept
+
+
+def drop_strays(cluster: Cluster, sink: str, mine: Callable[[str], bool]) -> list[str]:
+    """Removes the tables or indices that connectors made elsewhere for topics of ours, by name; returns these names."""
+    others = cluster.sink(sink).capabilities.others
+    strays = [] if others is None else [name for name in others.seen().written if not is_ours(name) and mine(name)]
+    for name in strays:
+        needed(others, "others").drop(name)
+    return strays
+
+
+def check_groups(cluster: Cluster, cells: Sequence[Cell]) -> None:
+    """Raises PlanError if a connector file names a consumer group that exists: a trial reads with it and removes it."""
+    there = cluster.kafka.groups()
+    for cell in cells:
+        group = cluster.config(cell, Names.of("preflight")).get(OWN_GROUP)
+        if group in there:
+            raise PlanError(
+                f"{cell.label}: the consumer group {group} of {OWN_GROUP} exists, and would be removed after the first"
+                " trial; name another one for the race, or delete it if nobody uses it"
+            )
 
 
 def check_alone(cluster: Cluster) -> None:

@@ -22,7 +22,8 @@ from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.checks import file_hashes
 from sinkbench.plan.entries import load_queries
 from sinkbench.plan.plan import CapacityPlan, Plan
-from sinkbench.race.leftovers import check_alone, sweep
+from sinkbench.race.canary import check_pipelines
+from sinkbench.race.leftovers import check_alone, check_groups, sweep
 from sinkbench.race.lock import StarterNote, held_folder, only_race
 from sinkbench.race.preparation import (
     check_disk,
@@ -133,6 +134,9 @@ class _Session(ExitStack):
         for thing in sweep(self._cluster):
             self._say(f"removed what an earlier run left behind: {thing}")
         check_alone(self._cluster)
+        check_groups(self._cluster, self._cells)
+        self._say("sending ten records through each pipeline")
+        check_pipelines(self._cluster, self._cells)
         # Every trial needs it, and the import takes a second or two.
         Thread(target=import_module, args=("scipy.stats",)).start()
         environment = describe(self._stack, CHECKOUT, plugins, self._plan.load)

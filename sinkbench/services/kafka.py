@@ -53,6 +53,10 @@ def kafka_errors() -> AbstractContextManager[None]:
     return map_exceptions(KafkaException)
 
 
+OWN_GROUP = "consumer.override.group.id"
+"""The key of a connector file that names another group."""
+
+
 def group_of(connector: str) -> str:
     """Returns the consumer group of a sink connector, as Connect names it."""
     return f"connect-{connector}"

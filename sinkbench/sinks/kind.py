@@ -71,6 +71,9 @@ class OtherClients(Protocol):
     def seen(self) -> SinkOthers:
         """Other clients' open connections, and the records that were written so far."""
 
+    def drop(self, name: str) -> None:
+        """Removes an index or table that a connector made, as `seen` names it."""
+
     def exclude_existing(self) -> None:
         """Counts all open connections as others' from now on: the signs `OTHER_CONNECTIONS`, `OTHER_POOL_CLIENTS`."""
 

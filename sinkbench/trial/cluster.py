@@ -20,7 +20,7 @@ from sinkbench.plan.plan import Plan
 from sinkbench.services.access import Access
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.connect_metrics import ConnectMetrics
-from sinkbench.services.kafka import Kafka, group_of
+from sinkbench.services.kafka import Kafka
 from sinkbench.sinks import Sink, needed, open_sink, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.names import Names, is_ours
@@ -214,7 +214,7 @@ class Cluster:
             needed(self.sink(sink).capabilities.service_settings, "service_settings").revert()
             self._set.discard(sink)
 
-    def stop_connector(self, name: str) -> None:
+    def stop_connector(self, name: str, group: str) -> None:
         """Deletes a connector, and waits until its tasks are gone and its group is empty.
 
         After an interrupt nobody waits until a dead worker is missed, or back: the next run removes what is left."""
@@ -223,7 +223,7 @@ class Cluster:
             self.connect.patience_seconds = INTERRUPTED_SECONDS
         self.connect.delete(name)
         self.connect.wait_until_gone(name)
-        self.kafka.wait_until_empty(group_of(name), self.connect.patience_seconds)
+        self.kafka.wait_until_empty(group, self.connect.patience_seconds)
 
 
 def filled_in(value: str, variables: Mapping[str, str]) -> str:

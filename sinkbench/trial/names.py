@@ -13,7 +13,7 @@ from sinkbench.errors import ServiceError
 PREFIX = "tides_"
 TOKEN = re.compile(r"[0-9a-f]{6}")
 # What follows the token of a run.
-NUMBER = r"_([0-9]{3,}(_renamed|_second)?|pilot(_[0-9]+)?|limit(_.+)?)"
+NUMBER = r"_([0-9]{3,}(_renamed|_second)?|(pilot|canary)(_[0-9]+)?|limit(_.+)?)"
 TRIAL = re.compile(rf"{PREFIX}{TOKEN.pattern}{NUMBER}")
 """Matches the names that a trial or a pilot of any run creates."""
 

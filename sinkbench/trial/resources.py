@@ -16,7 +16,7 @@ from sinkbench.errors import PlanError, TargetError
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.checks import filled_columns
 from sinkbench.services.connect import ConnectorStatus
-from sinkbench.services.kafka import group_of
+from sinkbench.services.kafka import OWN_GROUP, group_of
 from sinkbench.sinks import Sink
 from sinkbench.stack.logs import logs_of
 from sinkbench.trial.cluster import Cluster
@@ -71,6 +71,11 @@ class Resources:
         """Whether the sink keeps only the last record of each key, though the load has no changes of its own."""
         return self.cluster.plan.changes is None and keyed_by(self.config) is not None
 
+    @property
+    def group(self) -> str:
+        """The consumer group of the connector, which its file may name."""
+        return self.config.get(OWN_GROUP) or group_of(self.names.connector)
+
     @contextmanager
     def overriding(self, variables: Mapping[str, str]) -> Iterator[None]:
         """Sets values for the connector's `${env:NAME}` within the context."""
@@ -116,23 +121,23 @@ class Resources:
 
     def settled(self) -> ConnectorStatus | None:
         """Status once all the cell's tasks run and have their partitions; None before."""
-        if self.cluster.kafka.members(group_of(self.names.connector)) != self.cell.tasks:
+        if self.cluster.kafka.members(self.group) != self.cell.tasks:
             return None
         status = self.status()
         return status if status is not None and status.settled(self.cell.tasks) else None
 
     def consumed(self) -> int:
-        return self.cluster.kafka.committed(group_of(self.names.connector), self.names.topic)
+        return self.cluster.kafka.committed(self.group, self.names.topic)
 
     def in_topic(self) -> int:
         return sum(self.cluster.kafka.end_offsets(self.names.topic).values())
 
     def stop_connector(self) -> None:
-        self.cluster.stop_connector(self.names.connector)
+        self.cluster.stop_connector(self.names.connector, self.group)
 
     def remove_connector(self) -> None:
         self.stop_connector()
-        self.cluster.kafka.delete_group(group_of(self.names.connector))
+        self.cluster.kafka.delete_group(self.group)
 
     def remove(self, *, topic: bool = True) -> None:
         """Removes everything that the trial has created and that still exists."""

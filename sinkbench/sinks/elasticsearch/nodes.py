@@ -81,6 +81,9 @@ class Nodes:
         others = {OTHER_CONNECTIONS: float(len(self._seen & self._others))}
         return SinkReading(stored=stored, backends=len(self._seen), signs={**others, **self._signs()})
 
+    def drop(self, name: str) -> None:
+        self._client.indices.delete(index=name, ignore_unavailable=True)
+
     def exclude_existing(self) -> None:
         self._others = self._clients() or set()
         self._clients_at = -math.inf

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 
@@ -166,6 +167,10 @@ class Clients:
         ((backends,),) = self._connection.execute(BACKENDS, [APPLICATION]).fetchall()
         servers, clients = (0, 0) if self._pooler is None else (len(self._pooler.rows(of)) for of in OF_POOLER)
         return SinkOthers(max(int(backends) - servers, 0) + clients, written)
+
+    def drop(self, name: str) -> None:
+        schema, _, table = name.rpartition(".")
+        self._connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(schema or "public", table)))
 
     def exclude_existing(self) -> None:
         # The previous trial's connections may still be open. Those that counted as others' at the last call stay.

@@ -1,0 +1,170 @@
+"""Sends ten records through each pipeline before the pilots, and says of each that fails where its records went."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from secrets import token_hex
+from threading import Event, Lock
+
+from sinkbench.errors import PlanError, ReasonCode, TargetError, TrialFailed
+from sinkbench.plan.cells import Cell
+from sinkbench.race.leftovers import drop_strays, note_run
+from sinkbench.secrets import redacted
+from sinkbench.services.connect import ConnectorStatus
+from sinkbench.trial.audit import audit, queue_of
+from sinkbench.trial.cluster import AGAIN_SECONDS, Cluster
+from sinkbench.trial.names import Names, cleaning
+from sinkbench.trial.record import Notes, check_audit, check_loaded, failure_of
+from sinkbench.trial.resources import Resources, create_target
+from sinkbench.trial.trial import measured
+from sinkbench.trial.values import Before, Measured, Stopped, Timeline, risen
+
+RECORDS = 10
+# A connector may wait for a batch that is not full, or a sink index late.
+PATIENCE_SECONDS = 20.0
+# A task that FAILED while others still begin may not be the one with the cause.
+FAILED_SECONDS = 1.0
+# A sink that counts records in other tables counts them so late.
+COUNTED_SECONDS = 1.5
+
+
+class Watcher:
+    """The observer of a canary; what it is told of is too short to be shown."""
+
+    def __init__(self, stop: Event) -> None:
+        self._stop = stop
+
+    def phase(self, text: str) -> None:
+        if self._stop.is_set():
+            raise TrialFailed("the canary was broken off")
+
+    def progress(self, done: int, total: int) -> None: ...
+
+    def sample(self, sample: object) -> None: ...
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A pipeline whose ten records are not all in its target, once each and as sent, and committed; and why."""
+
+    cell: Cell
+    config: Mapping[str, str]
+    why: str
+
+
+def check_pipelines(cluster: Cluster, cells: Sequence[Cell]) -> None:
+    """Raises PlanError, with a line for each pipeline whose ten records do not come out where they belong.
+
+    Sinks are checked beside each other, the pipelines of one in turn. All that a canary creates is removed."""
+    token = token_hex(3)
+    note_run(cluster.stack, token)
+    firsts: dict[str, Cell] = {}
+    for cell in cells:
+        firsts.setdefault(cell.label, replace(cell, fault=None, rows_before=0))
+    of_sink: dict[str, list[tuple[Cell, Names]]] = {}
+    for number, cell in enumerate(firsts.values(), 1):
+        of_sink.setdefault(cell.sink, []).append((cell, Names.of(f"{token}_canary_{number}")))
+    stop, one_load = Event(), Lock()
+    before = _written(cluster, of_sink)
+
+    def check(pairs: Sequence[tuple[Cell, Names]]) -> list[Failed]:
+        with closing(Cluster(cluster.stack, cluster.plan, cluster.checkout, cluster.records)) as own:
+            found = (take(Resources(own, cell, names, RECORDS, Watcher(stop)), one_load) for cell, names in pairs)
+            return [each for each in found if each is not None]
+
+    with ThreadPoolExecutor(max_workers=len(of_sink)) as pool:
+        running = [pool.submit(check, pairs) for pairs in of_sink.values()]
+        try:
+            failed = [each for found in running for each in found.result()]
+        except BaseException:
+            stop.set()
+            raise
+    if not failed:
+        return
+    time.sleep(COUNTED_SECONDS)
+    strays = {sink: risen(before[sink], now) for sink, now in _written(cluster, of_sink).items()}
+    removed = [name for sink in of_sink for name in drop_strays(cluster, sink, lambda name: token in name)]
+    raise PlanError(redacted("\n".join(_line(each, strays[each.cell.sink], removed) for each in failed)))
+
+
+def take(own: Resources, one_load: Lock) -> Failed | None:
+    """Sends `own.records` through a pipeline into its target; returns why not all of them arrived, if so."""
+    notes, found = Notes(own.observer), measured(own)
+    with cleaning(own.remove), notes.catching():
+        try:
+            create_target(own)
+        except (PlanError, TargetError) as error:
+            return Failed(own.cell, {}, str(error))
+        with one_load:
+            found = replace(found, loaded=check_loaded(own.load_topic()), before=Before(queue=queue_of(own)))
+        own.start_connector()
+        last = _follow(own)
+        own.observer.phase("stopping the connector")
+        own.stop_connector()
+        refusal = None if last is None or last.cause() is None else own.cluster.refusal(own.cell, own.config)
+        stopped = Stopped(consumed=own.consumed(), refusal=refusal)
+        found = replace(found, timeline=Timeline(last=last, created=True), stopped=stopped)
+        check_arrived(own, replace(found, audited=audit(own, found)), notes)
+    text = "; ".join(dict.fromkeys(reason.text for reason in notes.reasons))
+    return Failed(own.cell, own.config, text) if notes.reasons else None
+
+
+def _follow(own: Resources) -> ConnectorStatus | None:
+    """The connector's status once all records are stored or committed, a task stays FAILED, or patience ends."""
+    deadline, failed_at = time.monotonic() + PATIENCE_SECONDS, float("inf")
+    while True:
+        own.observer.phase("waiting for the records")
+        status, now = own.status(), time.monotonic()
+        stored = own.sink.read(own.names.target).stored >= own.records
+        if status is not None and (status.failed or status.state == "FAILED"):
+            failed_at = min(failed_at, now)
+        if stored or now > deadline or now - failed_at > FAILED_SECONDS or own.consumed() >= own.records:
+            return status
+        time.sleep(AGAIN_SECONDS)
+
+
+def check_arrived(own: Resources, found: Measured, notes: Notes) -> None:
+    """Adds why the records are not where they belong."""
+    last, consumed, made = found.timeline.last, found.stopped.consumed or 0, found.audited.audit
+    if (cause := failure_of(found)) is not None:
+        failed = found.timeline.failed_tasks
+        what = f"{failed} of {found.cell.tasks} tasks FAILED" if failed else "the connector FAILED"
+        notes.add(ReasonCode.TASKS_FAILED, f"{what}: {cause}")
+        return
+    if found.audited.diverted:
+        notes.add(ReasonCode.DIVERTED, found.audited.diverted)
+    if made is not None and made.lost:
+        text = f"{made.lost} of {found.records} records did not arrive in {found.cell.sink}"
+        notes.add(ReasonCode.LOST, text)
+    if made is not None and made.duplicates:
+        notes.add(ReasonCode.DUPLICATED, f"{made.duplicates} records were stored more than once")
+    if made is not None and made.altered:
+        notes.add(ReasonCode.ALTERED, "; ".join(found.audited.content_notes))
+    check_audit(found, notes)
+    if consumed < found.records and not found.audited.letters:
+        what = "there is no connector" if last is None else f"its {last.running} tasks run"
+        text = f"{what}, and its group {own.group} committed {consumed} of {found.records} records"
+        notes.add(ReasonCode.NOT_READ, text)
+
+
+def _written(cluster: Cluster, sinks: Mapping[str, object]) -> dict[str, Mapping[str, int]]:
+    """Records so far by table or index that is not a trial's, for each sink that says."""
+    known = {name: cluster.sink(name).capabilities.others for name in sinks}
+    return {name: {} if others is None else others.seen().written for name, others in known.items()}
+
+
+def _line(failed: Failed, strays: Mapping[str, int], removed: Sequence[str]) -> str:
+    """As `postgres/jdbc: 10 of 10 records did not arrive in postgres; meanwhile 10 went into readings (...)`."""
+    label = f"{failed.cell.label}: "
+    return label + "; ".join([failed.why.removeprefix(label), *_elsewhere(failed, strays, removed)])
+
+
+def _elsewhere(failed: Failed, strays: Mapping[str, int], removed: Sequence[str]) -> Iterator[str]:
+    for name, count in strays.items():
+        bare = name.rpartition(".")[2]
+        keys = [key for key, value in failed.config.items() if bare in value]
+        gone = "removed again" if name in removed else "left there: delete what is not yours"
+        because = f"; {keys[0]} names it" if keys else ""
+        yield f"meanwhile {count} went into {failed.cell.sink}'s {name} ({gone}){because}"
