@@ -86,7 +86,7 @@ def check_pipelines(cluster: Cluster, cells: Sequence[Cell]) -> None:
     time.sleep(COUNTED_SECONDS)
     strays = {sink: risen(before[sink], now) for sink, now in _written(cluster, of_sink).items()}
     removed = [name for sink in of_sink for name in drop_strays(cluster, sink, lambda name: token in name)]
-    raise PlanError(redacted("\n".join(_line(each, strays[each.cell.sink], removed) for each in failed)))
+    raise PlanError(redacted("\n".join(line_of(each, strays[each.cell.sink], removed) for each in failed)))
 
 
 def take(own: Resources, one_load: Lock) -> Failed | None:
@@ -155,7 +155,7 @@ def _written(cluster: Cluster, sinks: Mapping[str, object]) -> dict[str, Mapping
     return {name: {} if others is None else others.seen().written for name, others in known.items()}
 
 
-def _line(failed: Failed, strays: Mapping[str, int], removed: Sequence[str]) -> str:
+def line_of(failed: Failed, strays: Mapping[str, int], removed: Sequence[str]) -> str:
     """As `postgres/jdbc: 10 of 10 records did not arrive in postgres; meanwhile 10 went into readings (...)`."""
     label = f"{failed.cell.label}: "
     return label + "; ".join([failed.why.removeprefix(label), *_elsewhere(failed, strays, removed)])

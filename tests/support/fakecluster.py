@@ -449,7 +449,7 @@ class FakeCluster:
         self.calls.append("restart")
         self.failed, self.stuck = 0, False
 
-    def stop_connector(self, name: str) -> None:
+    def stop_connector(self, name: str, group: str = "") -> None:
         self.calls.append("stop")
         self.there.discard(f"connector {name}")
 

@@ -143,7 +143,7 @@ def settable(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Set:
     """The sink of a cluster whose connectors and groups are gone at once."""
     sink = Set()
     monkeypatch.setattr(cluster, "sink", lambda name: sink)
-    monkeypatch.setattr(cluster, "stop_connector", lambda name: sink.done.append("stop"))
+    monkeypatch.setattr(cluster, "stop_connector", lambda *names: sink.done.append("stop"))
     monkeypatch.setattr(cluster.kafka, "delete_group", lambda group: None)
     monkeypatch.setattr(cluster.kafka, "delete_topic", lambda topic: None)
     return sink
