@@ -124,6 +124,8 @@ def hands(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
     count, compare = audit.counted, audit.stored_content
 
     def counted(own: Resources) -> SeqAudit | VersionAudit:
+        if "canary" in own.names.trial:
+            return count(own)
         hand = HANDS[own.cell.sink](stack, own.names.target)
         acts = {DELETES: "delete", DOUBLES: "double", CHANGES: "change"}
         does = own.cell.label
@@ -133,7 +135,7 @@ def hands(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
             return count(own)
 
     def content(own: Resources) -> Content | None:
-        hidden = own.cell.label == UNCOMPARED
+        hidden = own.cell.label == UNCOMPARED and "canary" not in own.names.trial
         with InPostgres(stack, own.names.target).hidden() if hidden else nullcontext():
             return compare(own)
 

@@ -221,7 +221,7 @@ def test_a_second_race_is_refused_on_any_stack_and_ctrl_c_keeps_the_finished_tri
 ) -> None:
     stack_file(tmp_path, whole.endpoints)
     with a_race(tmp_path, ONE) as race:
-        wait_for_draining(whole, "_1")
+        wait_for_draining(whole, "_pilot_1")
         refused = [sinkbench("race", "mine.yaml", *stack) for stack in ([], ["--stack", "clusters.yaml"])]
         wait_for_draining(whole, "_002")
         race.send_signal(signal.SIGINT)
