@@ -12,6 +12,7 @@ from sinkbench.errors import PlanError, ReasonCode, TargetError, TrialFailed
 from sinkbench.plan.cells import Cell
 from sinkbench.race.leftovers import drop_strays, note_run
 from sinkbench.secrets import redacted
+from sinkbench.services.causes import explained, failure
 from sinkbench.services.connect import ConnectorStatus
 from sinkbench.trial.audit import audit, queue_of
 from sinkbench.trial.cluster import AGAIN_SECONDS, Cluster
@@ -99,14 +100,17 @@ def take(own: Resources, one_load: Lock) -> Failed | None:
             return Failed(own.cell, {}, str(error))
         with one_load:
             found = replace(found, loaded=check_loaded(own.load_topic()), before=Before(queue=queue_of(own)))
+        logs = own.logs(time.time())
         own.start_connector()
         last = _follow(own)
+        why = None if last is None else failure(last, own.config, *logs)
         own.observer.phase("stopping the connector")
         own.stop_connector()
-        refusal = None if last is None or last.cause() is None else own.cluster.refusal(own.cell, own.config)
-        stopped = Stopped(consumed=own.consumed(), refusal=refusal)
-        found = replace(found, timeline=Timeline(last=last, created=True), stopped=stopped)
+        timeline = Timeline(last=last, failure=why, created=True)
+        found = replace(found, timeline=timeline, stopped=Stopped(consumed=own.consumed()))
         check_arrived(own, replace(found, audited=audit(own, found)), notes)
+        if notes.reasons and why is None and (said := explained(logs[0](), own.config)):
+            notes.add(ReasonCode.UNKNOWN, f"the worker's log says: {said}")
     text = "; ".join(dict.fromkeys(reason.text for reason in notes.reasons))
     return Failed(own.cell, own.config, text) if notes.reasons else None
 
