@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from secrets import token_hex
 from threading import Event, Lock
 
+from sinkbench.analysis.deadletters import QUEUE
 from sinkbench.errors import PlanError, ReasonCode, TargetError, TrialFailed
 from sinkbench.plan.cells import Cell
 from sinkbench.race.leftovers import drop_strays, note_run
@@ -16,15 +17,15 @@ from sinkbench.services.causes import explained, failure
 from sinkbench.services.connect import ConnectorStatus
 from sinkbench.trial.audit import audit, queue_of
 from sinkbench.trial.cluster import AGAIN_SECONDS, Cluster
-from sinkbench.trial.names import Names, cleaning
+from sinkbench.trial.names import TRIAL, Names, cleaning
 from sinkbench.trial.record import Notes, check_audit, check_loaded, failure_of
 from sinkbench.trial.resources import Resources, create_target
 from sinkbench.trial.trial import measured
 from sinkbench.trial.values import Before, Measured, Stopped, Timeline, risen
 
 RECORDS = 10
-# A connector may wait for a batch that is not full, or a sink index late.
-PATIENCE_SECONDS = 20.0
+# Once all tasks run, a connector may wait for a batch that is not full, or a sink index late.
+PATIENCE_SECONDS, START_SECONDS = 8.0, 30.0
 # A task that FAILED while others still begin may not be the one with the cause.
 FAILED_SECONDS = 1.0
 # A sink that counts records in other tables counts them so late.
@@ -51,6 +52,7 @@ class Failed:
     """A pipeline whose ten records are not all in its target, once each and as sent, and committed; and why."""
 
     cell: Cell
+    topic: str
     config: Mapping[str, str]
     why: str
 
@@ -97,7 +99,7 @@ def take(own: Resources, one_load: Lock) -> Failed | None:
         try:
             create_target(own)
         except (PlanError, TargetError) as error:
-            return Failed(own.cell, {}, str(error))
+            return Failed(own.cell, own.names.topic, {}, str(error))
         with one_load:
             found = replace(found, loaded=check_loaded(own.load_topic()), before=Before(queue=queue_of(own)))
         logs = own.logs(time.time())
@@ -112,18 +114,20 @@ def take(own: Resources, one_load: Lock) -> Failed | None:
         if notes.reasons and why is None and (said := explained(logs[0](), own.config)):
             notes.add(ReasonCode.UNKNOWN, f"the worker's log says: {said}")
     text = "; ".join(dict.fromkeys(reason.text for reason in notes.reasons))
-    return Failed(own.cell, own.config, text) if notes.reasons else None
+    return Failed(own.cell, own.names.topic, own.config, text) if notes.reasons else None
 
 
 def _follow(own: Resources) -> ConnectorStatus | None:
     """The connector's status once all records are stored or committed, a task stays FAILED, or patience ends."""
-    deadline, failed_at = time.monotonic() + PATIENCE_SECONDS, float("inf")
+    deadline, failed_at = time.monotonic() + START_SECONDS, float("inf")
     while True:
         own.observer.phase("waiting for the records")
         status, now = own.status(), time.monotonic()
         stored = own.sink.read(own.names.target).stored >= own.records
         if status is not None and (status.failed or status.state == "FAILED"):
             failed_at = min(failed_at, now)
+        if status is not None and status.running == own.cell.tasks:
+            deadline = min(deadline, now + PATIENCE_SECONDS)
         if stored or now > deadline or now - failed_at > FAILED_SECONDS or own.consumed() >= own.records:
             return status
         time.sleep(AGAIN_SECONDS)
@@ -141,6 +145,8 @@ def check_arrived(own: Resources, found: Measured, notes: Notes) -> None:
         notes.add(ReasonCode.DIVERTED, found.audited.diverted)
     if made is not None and made.lost:
         text = f"{made.lost} of {found.records} records did not arrive in {found.cell.sink}"
+        if consumed >= found.records:
+            text += f", but are committed: {_dropping(own.config)}"
         notes.add(ReasonCode.LOST, text)
     if made is not None and made.duplicates:
         notes.add(ReasonCode.DUPLICATED, f"{made.duplicates} records were stored more than once")
@@ -151,6 +157,12 @@ def check_arrived(own: Resources, found: Measured, notes: Notes) -> None:
         what = "there is no connector" if last is None else f"its {last.running} tasks run"
         text = f"{what}, and its group {own.group} committed {consumed} of {found.records} records"
         notes.add(ReasonCode.NOT_READ, text)
+
+
+def _dropping(config: Mapping[str, str]) -> str:
+    if config.get("errors.tolerance") == "all" and not config.get(QUEUE):
+        return f"errors.tolerance: all drops what fails; name a queue ({QUEUE}), or set it to none to see why"
+    return f"they were stored elsewhere, or dropped by the connector or its transforms ({config.get('transforms', '')})"
 
 
 def _written(cluster: Cluster, sinks: Mapping[str, object]) -> dict[str, Mapping[str, int]]:
@@ -167,6 +179,9 @@ def line_of(failed: Failed, strays: Mapping[str, int], removed: Sequence[str]) -
 
 def _elsewhere(failed: Failed, strays: Mapping[str, int], removed: Sequence[str]) -> Iterator[str]:
     for name, count in strays.items():
+        # One that Connect named after another pipeline's topic is that one's.
+        if TRIAL.search(name) and failed.topic not in name:
+            continue
         bare = name.rpartition(".")[2]
         keys = [key for key, value in failed.config.items() if bare in value]
         gone = "removed again" if name in removed else "left there: delete what is not yours"
