@@ -18,7 +18,7 @@ from sinkbench.services.connect import ConnectorStatus
 from sinkbench.trial.audit import audit, queue_of
 from sinkbench.trial.cluster import AGAIN_SECONDS, Cluster
 from sinkbench.trial.names import TRIAL, Names, cleaning
-from sinkbench.trial.record import Notes, check_audit, check_loaded, failure_of
+from sinkbench.trial.record import Notes, check_audit, check_loaded
 from sinkbench.trial.resources import Resources, create_target
 from sinkbench.trial.trial import measured
 from sinkbench.trial.values import Before, Measured, Stopped, Timeline, risen
@@ -136,7 +136,7 @@ def _follow(own: Resources) -> ConnectorStatus | None:
 def check_arrived(own: Resources, found: Measured, notes: Notes) -> None:
     """Adds why the records are not where they belong."""
     last, consumed, made = found.timeline.last, found.stopped.consumed or 0, found.audited.audit
-    if (cause := failure_of(found)) is not None:
+    if (cause := found.timeline.failure) is not None:
         failed = found.timeline.failed_tasks
         what = f"{failed} of {found.cell.tasks} tasks FAILED" if failed else "the connector FAILED"
         notes.add(ReasonCode.TASKS_FAILED, f"{what}: {cause}")

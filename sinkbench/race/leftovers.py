@@ -102,9 +102,9 @@ def drop_strays(cluster: Cluster, sink: str, mine: Callable[[str], bool]) -> lis
 
 def check_groups(cluster: Cluster, cells: Sequence[Cell]) -> None:
     """Raises PlanError if a connector file names a consumer group that exists: a trial reads with it and removes it."""
-    there = cluster.kafka.groups()
-    for cell in cells:
-        group = cluster.config(cell, Names.of("preflight")).get(OWN_GROUP)
+    named = [(cell, cluster.config(cell, Names.of("preflight")).get(OWN_GROUP)) for cell in cells]
+    there = cluster.kafka.groups() if any(group for _, group in named) else []
+    for cell, group in named:
         if group in there:
             raise PlanError(
                 f"{cell.label}: the consumer group {group} of {OWN_GROUP} exists, and would be removed after the first"

@@ -62,7 +62,13 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     monkeypatch.setattr(session, "commit", lambda folder: None)
     # A race on this checkout may go on meanwhile.
     monkeypatch.setattr(session, "only_race", lambda lock, checkout, *rest: only_race(lock, lock.parent, *rest))
-    asked = {"preflight": {}, "validate_configs": {}, "sweep": ["topic tides_x"], "check_alone": None}
+    asked = {
+        "preflight": {},
+        "validate_configs": {},
+        "sweep": ["topic tides_x"],
+        "check_alone": None,
+        "check_pipelines": None,
+    }
     for name, found in asked.items():
         monkeypatch.setattr(session, name, lambda *arguments, found=found: found)
     return fake
