@@ -101,7 +101,8 @@ class DatasetFacts(BaseModel, extra="ignore", frozen=True):
         bytes: of all values, without the member "bench".
         whole: whether these are all records of the source.
         keyless: where the first record without a key is.
-        left_out: records of a topic without a value (tombstones)."""
+        left_out: records of a topic without a value (tombstones), and deletions of a bulk file.
+        notes: how they were read, and which values are not as in the source."""
 
     source: str
     sha256: str
@@ -115,6 +116,7 @@ class DatasetFacts(BaseModel, extra="ignore", frozen=True):
     with_key: Count
     keyless: str = ""
     left_out: Count = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def mean_bytes(self) -> float:
@@ -135,4 +137,5 @@ class DatasetFacts(BaseModel, extra="ignore", frozen=True):
             parts.append(f"{self.records - self.with_key:,} of them have no key, and are sent without one")
         if self.left_out:
             parts.append(f"{self.left_out:,} without a value are left out")
+        parts += self.notes
         return "; ".join(parts)

@@ -1,24 +1,18 @@
 """Reads a data set from a file or a topic: JSON keeps its bytes, a row of CSV or Parquet becomes a JSON object."""
 
 import codecs
-import csv
 import gzip
-import io
 import json
-import os
 import re
-import shutil
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from itertools import count, islice
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any, BinaryIO, cast
 
-import duckdb
-
 from loadgen.dataset.store import BLANK, Builder, Dataset
+from loadgen.dataset.tables import Dialect, Told, csv_rows, elements, parquet_rows
 from loadgen.dataset.topic import TopicAddress, read_topic
 from loadgen.errors import DatasetError, OptionsError
 from loadgen.reading import refuse_constant
@@ -28,12 +22,13 @@ MOST_RECORD_BYTES = 16 << 20
 """Limit for a record; brokers accept far less by default."""
 BENCH = "bench"
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
-# What keeps its type in a table. A text such as 007 is no number of JSON, and stays a text.
-NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-BOOLEAN = re.compile("true|false")
-ROWS_AT_ONCE = 1_000
-# An alias must not match the name of a column, which it would then mean.
-ROW = '"the row of sinkbench"'
+HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+NUL = re.compile(rb"(?<!\\)(\\\\)*\\u0000")
+# An action of an Elasticsearch bulk file, which has a line of its own, and what may be in it.
+ACTIONS = {"index", "create", "update", "delete"}
+PARAMETERS = {"routing", "version", "version_type", "pipeline", "require_alias", "dynamic_templates"}
+
+Record = tuple[str, bytes, bytes | None]
 
 
 def open_dataset(
@@ -41,22 +36,23 @@ def open_dataset(
     key: str | None = None,
     client_settings: Mapping[str, str] | None = None,
     most_bytes: int = MOST_BYTES_KEPT,
+    dialect: Dialect = (None, None),
 ) -> Dataset:
     """Reads and validates the first records of a file or topic, up to `most_bytes`.
 
-    `source` is a file (newline-delimited JSON, a JSON array or CSV, also compressed by gzip, or Parquet) or
-    kafka://HOST:PORT/TOPIC; `key` is the path in a record to its key. Raises DatasetError, with the line, if it has no
-    usable records, and OptionsError for an invalid path or setting."""
+    `source` is a file (newline-delimited JSON, also an Elasticsearch bulk file, a JSON array, CSV or Parquet, all also
+    compressed by gzip) or kafka://HOST:PORT/TOPIC; `key` is the path in a record to its key. Raises DatasetError, with
+    the line, if it has no usable records, and OptionsError for an invalid path or setting."""
     steps = None if key is None else steps_of(key)
-    left_out, whole, builder = 0, True, Builder(most_bytes)
-    found: Iterator[tuple[str, bytes, bytes | None]]
+    whole, told, builder = True, Told(), Builder(most_bytes)
+    found: Iterator[Record]
     if source.startswith(SCHEME):
-        messages, whole, left_out = read_topic(TopicAddress.of(source), client_settings or {}, most_bytes)
+        messages, whole, told.left_out = read_topic(TopicAddress.of(source), client_settings or {}, most_bytes)
         found = (
             (f"{source}, partition {each.partition}, offset {each.offset}", each.value, each.key) for each in messages
         )
     else:
-        found = ((where, text, None) for where, text in _records_of_file(Path(source), most_bytes))
+        found = _records_of_file(Path(source), dialect, most_bytes, told)
     for where, text, own_key in found:
         try:
             record = parse_record(text)
@@ -72,9 +68,11 @@ def open_dataset(
             break
         if own_key is None and not builder.keyless:
             builder.keyless = where.removeprefix(f"{source}, ")
+        if NUL.search(text):
+            told.add("\\u0000, which PostgreSQL's jsonb refuses", where.removeprefix(f"{source}, "))
     if not builder.records:
         raise DatasetError(f"{source}: has no record with a value; name another")
-    return builder.build(source, whole=whole, left_out=left_out)
+    return builder.build(source, whole=whole, left_out=told.left_out, notes=told.notes)
 
 
 def parse_record(text: bytes) -> dict[str, Any]:
@@ -89,8 +87,11 @@ def parse_record(text: bytes) -> dict[str, Any]:
         raise ValueError("is nested too deeply") from None
     if type(value) is not dict:
         raise ValueError("is JSON, but no object")
-    if BENCH in value:
-        raise ValueError(f'has a member "{BENCH}", which sinkbench\'s audit needs; rename it')
+    # Elasticsearch reads a name with dots as a path.
+    if taken := next((name for name in value if name.partition(".")[0] == BENCH), None):
+        raise ValueError(f'has a member "{taken}", which sinkbench\'s audit needs; rename it')
+    if HALF.search(text) and (half := re.search("[\ud800-\udfff]", json.dumps(value, ensure_ascii=False))):
+        raise ValueError(f"has half a character, {half[0]!a}, which is no Unicode text: PostgreSQL refuses it")
     return value
 
 
@@ -117,33 +118,66 @@ def key_at(record: Any, steps: tuple[str, ...]) -> bytes | None:
         else:
             return None
     if isinstance(found, str):
-        # A lone surrogate has no UTF-8.
-        return found.encode("utf-8", "replace")
+        return found.encode()
     return json.dumps(found).encode() if isinstance(found, int | float) else None
 
 
-def _records_of_file(path: Path, most_bytes: int) -> Iterator[tuple[str, bytes]]:
-    """Yields the records of a file, each after its place; the first `most_bytes` decide the types of CSV columns.
+def _records_of_file(path: Path, dialect: Dialect, most_bytes: int, told: Told) -> Iterator[Record]:
+    """Yields the records of a file; the first `most_bytes` decide the types of CSV columns.
 
     Raises DatasetError, with the line or record, if it cannot be read or ends early."""
     with _opened(path) as file:
         start = file.read(1 << 12)
         file.seek(0)
         if start.startswith(PARQUET):
-            query = f"SELECT to_json({ROW})::VARCHAR FROM read_parquet(?) AS {ROW}"  # noqa: S608  no text of others
-            yield from _asked(path, file.fileno(), query, "row", "Parquet file")
-        elif re.search(r"\.(csv|tsv)(\.gz|\.gzip)?$", path.name, re.IGNORECASE):
-            yield from _csv_rows(path, file, most_bytes)
+            rows = parquet_rows(path, file, told)
+        elif dialect != (None, None) or re.search(r"\.(csv|tsv)(\.gz|\.gzip)?$", path.name, re.IGNORECASE):
+            rows = csv_rows(path, file, dialect, most_bytes, told)
         elif start.removeprefix(codecs.BOM_UTF8).lstrip(BLANK).startswith(b"["):
-            yield from _elements(path, file)
+            rows = elements(path, file)
         else:
-            for number in count(1):
-                if not (line := file.readline(MOST_RECORD_BYTES + 1)):
-                    return
-                if len(line) > MOST_RECORD_BYTES:
-                    raise DatasetError(f"{path}, line {number}: has more than {MOST_RECORD_BYTES:,} bytes")
-                if text := (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).strip(BLANK):
-                    yield f"{path}, line {number}", text
+            yield from _documents(_lines(path, file), told)
+            return
+        yield from ((where, text, None) for where, text in rows)
+
+
+def _lines(path: Path, file: BinaryIO) -> Iterator[tuple[str, bytes]]:
+    for number in count(1):
+        if not (line := file.readline(MOST_RECORD_BYTES + 1)):
+            return
+        if len(line) > MOST_RECORD_BYTES:
+            raise DatasetError(f"{path}, line {number}: has more than {MOST_RECORD_BYTES:,} bytes")
+        if text := (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).strip(BLANK):
+            yield f"{path}, line {number}", text
+
+
+def _documents(lines: Iterator[tuple[str, bytes]], told: Told) -> Iterator[Record]:
+    """Yields each line; of an Elasticsearch bulk file, which its first line shows, the documents that it indexes."""
+    for number, (where, text) in enumerate(lines):
+        action = _action(text) if number == 0 or told.form else None
+        if action is None and not told.form:
+            yield where, text, None
+            continue
+        told.form = "read as an Elasticsearch bulk file: its documents, with _id as the key unless --key names another"
+        name, about = action or ("update", {})
+        if name == "update":
+            raise DatasetError(
+                f"{where}: is no action of a bulk file with a whole document; leave it out, with the next"
+            )
+        if name == "delete":
+            told.left_out += 1
+        else:
+            key = about.get("_id")
+            yield *next(lines, (where, b"")), None if key is None else str(key).encode()
+
+
+def _action(text: bytes) -> tuple[str, dict[str, Any]] | None:
+    """The name of a bulk file's action, and what is in it; None if a line is none."""
+    with suppress(ValueError, RecursionError, AttributeError, TypeError):
+        ((name, about),) = json.loads(text).items()
+        if name in ACTIONS and all(each in PARAMETERS or each.startswith(("_", "if_")) for each in {**about}):
+            return name, about
+    return None
 
 
 @contextmanager
@@ -161,97 +195,3 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise DatasetError(f"{path}: cannot be unpacked, or ends in the middle ({error}); fetch it again") from None
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
-
-
-def _elements(path: Path, file: BinaryIO) -> Iterator[tuple[str, bytes]]:
-    """The elements of a JSON array, byte for byte."""
-    query = "SELECT json::VARCHAR FROM read_json_objects(?, format='array', maximum_object_size=16777216)"
-    with NamedTemporaryFile() as plain:
-        shutil.copyfileobj(file, plain)
-        plain.seek(-min(plain.tell(), 1 << 12), os.SEEK_END)
-        # DuckDB does not notice a truncated compressed file, or an array truncated after a comma.
-        if not plain.read().rstrip(BLANK).endswith(b"]"):
-            raise DatasetError(f"{path}: ends in the middle of its array; fetch it again")
-        yield from _asked(path, plain.fileno(), query, "element", "JSON array")
-
-
-def _asked(path: Path, descriptor: int, query: str, each: str, kind: str) -> Iterator[tuple[str, bytes]]:
-    """Yields the text of each record that DuckDB reads in an open file."""
-    # DuckDB would download an extension for what it does not support.
-    config: dict[str, Any] = {
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-        "threads": 1,
-    }
-    with duckdb.connect(":memory:", config=config) as connection:
-        try:
-            # By descriptor, since DuckDB takes a name with brackets for a pattern.
-            answer = connection.execute(query, [f"/proc/{os.getpid()}/fd/{descriptor}"])
-            numbers = count(1)
-            while some := answer.fetchmany(ROWS_AT_ONCE):
-                yield from ((f"{path}, {each} {next(numbers)}", str(text).encode("utf-8")) for (text,) in some)
-        except duckdb.Error as error:
-            why = re.sub(r'in file "[^"]*", ', "", str(error).splitlines()[0]).partition(" Try ")[0]
-            raise DatasetError(
-                f"{path}: is no {kind} that DuckDB can read ({why}), or ends in the middle of it; fetch it again"
-            ) from None
-
-
-def _csv_rows(path: Path, file: BinaryIO, most_bytes: int) -> Iterator[tuple[str, bytes]]:
-    """Yields rows as JSON objects. A column of only JSON numbers, or only booleans, keeps the type; others are text."""
-    names: list[str] = []
-    kinds: list[set[re.Pattern[str]]] = []
-    read = 0
-    for line, cells in _cells(path, file):
-        if not names:
-            names, kinds = cells, [{NUMBER, BOOLEAN} for _ in cells]
-            if len(set(names)) < len(names) or not all(names):
-                raise DatasetError(
-                    f"{path}, line {line}: a column has no name, or two have the same; the first line names them"
-                )
-            continue
-        for kind, cell in zip(kinds, cells, strict=True):
-            if cell:
-                kind.difference_update([each for each in kind if not each.fullmatch(cell)])
-        if (read := read + sum(map(len, cells))) > most_bytes:
-            break
-
-    def value(kinds: set[re.Pattern[str]], cell: str) -> str:
-        # After the bytes that decided the column's type, a cell may have another type.
-        plain = any(kind.fullmatch(cell) for kind in kinds)
-        return (cell if plain else json.dumps(cell, ensure_ascii=False)) if cell else "null"
-
-    heads = [json.dumps(name, ensure_ascii=False) for name in names]
-    for line, cells in islice(_cells(path, file), 1, None):
-        members = (f"{head}: {value(kind, cell)}" for head, kind, cell in zip(heads, kinds, cells, strict=True))
-        yield f"{path}, line {line}", f"{{{', '.join(members)}}}".encode("utf-8", "replace")
-
-
-def _cells(path: Path, file: BinaryIO) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not empty, with that of the names, each with its first line's number."""
-    csv.field_size_limit(MOST_RECORD_BYTES)
-    file.seek(0)
-    lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-    line, width = 1, 0
-    try:
-        head = lines.readline()
-        # A quoted name may have line breaks.
-        while head.count('"') % 2 and (more := lines.readline()):
-            head += more
-        outside = re.sub('"[^"]*"', "", head)
-        lines.seek(0)
-        # DuckDB's read_csv silently drops what follows an unmatched quotation mark.
-        reader = csv.reader(lines, delimiter=max(",;\t|", key=outside.count), strict=True)
-        for cells in reader:
-            width = width or len(cells)
-            if cells and len(cells) != width:
-                raise csv.Error(f"{len(cells)} columns, the first line has {width}")  # noqa: TRY301  as csv's own
-            if cells:
-                yield line, cells
-            line = reader.line_num + 1
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise DatasetError(
-            f"{path}, line {line}: is no row ({error}), or the file ends in the middle of it; correct it"
-        ) from None
-    finally:
-        lines.detach()

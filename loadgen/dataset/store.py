@@ -28,7 +28,7 @@ BLANK = b" \t\r\n"
 # Memory per record in addition to its bytes, which matters for very many tiny records.
 BYTES_EACH = 29
 MAGIC = "sinkbench data set 4"
-FIRST_LINE_BYTES = 4096
+FIRST_LINE_BYTES = 1 << 14
 # Limits the memory of one call with large records.
 MOST_BATCH_BYTES = 4 << 20
 SEQ_DIGITS, MICROSECONDS_DIGITS = 19, 16
@@ -145,7 +145,7 @@ class Builder:
         self._sizes.append(len(text))
         return True
 
-    def build(self, source: str, *, whole: bool, left_out: int = 0) -> Dataset:
+    def build(self, source: str, *, whole: bool, left_out: int = 0, notes: tuple[str, ...] = ()) -> Dataset:
         sizes = np.frombuffer(self._sizes, dtype=np.int64)
         has_key = np.frombuffer(self._has_key, dtype=np.uint8).astype(np.bool_)
         middle, high = (int(each) for each in np.quantile(sizes, (0.5, 0.95), method="inverted_cdf"))
@@ -162,6 +162,7 @@ class Builder:
             with_key=int(has_key.sum()),
             left_out=left_out,
             keyless=self.keyless,
+            notes=notes,
         )
         places = np.frombuffer(self._places, dtype=np.int64).copy()
         found = Dataset(facts, places, has_key, np.array(self._crcs, dtype=np.uint32), bytes(self._parts))

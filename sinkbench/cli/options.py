@@ -25,6 +25,8 @@ OnStack = Annotated[
 OnRunningStack = Annotated[
     str | None, typer.Option("--stack", help="local, compose, or a stack file (default: the one that runs)")
 ]
+CsvDelimiter = Annotated[str | None, typer.Option("--delimiter", help="between columns of CSV (default: found out)")]
+CsvHeader = Annotated[bool | None, typer.Option("--header/--no-header", help="CSV begins with names or records")]
 console = Console(soft_wrap=True)
 
 

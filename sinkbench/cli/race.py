@@ -10,6 +10,8 @@ from rich.console import Console
 from sinkbench.cli.options import (
     PRICES,
     RESULTS,
+    CsvDelimiter,
+    CsvHeader,
     OnStack,
     OptionalRun,
     Results,
@@ -55,6 +57,8 @@ def race(
         str | None, typer.Option(help="records of your own in place of the plan's: a file, or kafka://HOST:PORT/TOPIC")
     ] = None,
     key: Annotated[str | None, typer.Option(help="path in such a record to its key, such as customer.id")] = None,
+    delimiter: CsvDelimiter = None,
+    header: CsvHeader = None,
     prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the plan's")] = None,
     show: Annotated[bool, typer.Option("--show", help="print the plan with all its defaults, and do nothing")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="print cells, trials, minutes and memory only")] = False,
@@ -73,8 +77,8 @@ def race(
     out = Console(soft_wrap=True, stderr=as_json, quiet=quiet)
     if trials is not None:
         wanted = wanted.model_copy(update={"trials": trials})
-    if records is not None or key is not None:
-        asked, wanted = wanted.queries, wanted.with_records(records, key)
+    if any(each is not None for each in (records, key, delimiter, header)):
+        asked, wanted = wanted.queries, wanted.with_records(records, key, delimiter=delimiter, header=header)
         if asked is not None and wanted.queries is None:
             out.print("the plan's queries need NOAA's records and are not asked: what cells answer is not checked")
     if prices is not None:

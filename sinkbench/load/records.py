@@ -50,7 +50,8 @@ def keep_records(
     from loadgen.dataset.store import DatasetMaker
 
     try:
-        dataset = open_dataset(load.records, load.key, _settings(load, endpoints))
+        dialect = load.delimiter, load.header
+        dataset = open_dataset(load.records, load.key, _settings(load, endpoints), dialect=dialect)
     except UnusableError as error:
         raise PlanError(f"{where}: {redacted(str(error))}") from None
     with TemporaryDirectory(prefix="sinkbench-records-") as folder:

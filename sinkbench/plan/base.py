@@ -195,8 +195,8 @@ class Plan(Section):
         """Returns the plan with its seed, or a random one."""
         return self if self.seed is not None else self.model_copy(update={"seed": secrets.randbelow(2**32)})
 
-    def with_records(self, records: str | None, key: str | None) -> Self:
-        """Returns the plan with other records, or another path to their key; None keeps the plan's.
+    def with_records(self, records: str | None, key: str | None = None, **csv: Any) -> Self:
+        """Returns the plan with other records, path to their key, and keys for CSV; None keeps the plan's.
 
         Drops keys that do not apply, and queries, whose answers are only known for NOAA's records. Raises PlanError."""
         load = self.load if records is None else self.load.of(records)
@@ -204,10 +204,10 @@ class Plan(Section):
         made = _first({"form": forms, "load.changes": self.changes is not None, "rows_before": self._has_rows_before})
         if load.own and made is not None:
             raise PlanError(f"--records: {made} of the plan makes records as noaa's are; name a plan without it")
-        if key is not None:
+        if given := {name: value for name, value in {"key": key, **csv}.items() if value is not None}:
             if not load.own:
-                raise PlanError("--key: is for records of your own; name them: --records")
-            load = load.model_copy(update={"key": key})
+                raise PlanError(f"--{next(iter(given))}: is for records of your own; name them: --records")
+            load = load.model_copy(update=given)
         return self.model_copy(update={"load": load, **({"queries": None} if load.own else {})})
 
     def whole(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import re
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -134,8 +134,8 @@ class SustainPlan(_RatedPlan):
             raise mistake(text, "sustain", "reads_per_second")
         return self
 
-    def with_records(self, records: str | None, key: str | None) -> Self:
-        plan = super().with_records(records, key)
+    def with_records(self, records: str | None, key: str | None = None, **csv: Any) -> Self:
+        plan = super().with_records(records, key, **csv)
         unread = plan.sustain.model_copy(update={"reads_per_second": ()})
         return plan.model_copy(update={"sustain": unread}) if plan.load.own else plan
 

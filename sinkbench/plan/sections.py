@@ -22,7 +22,7 @@ from sinkbench.yamlfile import Section, YamlFile, mistake, shown
 LEAST_RECORD_BYTES = 400
 # Keys of a load for NOAA's records or your own.
 _OF_NOAA = ("keys", "record_bytes", "form", "changes")
-_OF_OWN = ("key", "cluster")
+_OF_OWN = ("key", "cluster", "delimiter", "header")
 
 
 class PlanLoad(Section):
@@ -51,6 +51,8 @@ class PlanLoad(Section):
     key: Annotated[str, Field(min_length=1)] | None = Field(
         default=None, description="path of the key in your records, such as customer.id; null: a topic's own"
     )
+    delimiter: str | None = Field(default=None, description="what is between the columns of CSV; null: found out")
+    header: bool | None = Field(default=None, description="whether a CSV file begins with names; null: found out")
     cluster: dict[str, bool | int | str | dict[str, str]] | None = Field(
         default=None,
         description="librdkafka settings for the topic in 'records'; null: the stack's, if the topic is on its Kafka",
@@ -78,7 +80,7 @@ class PlanLoad(Section):
 
     def of(self, records: str) -> Self:
         """Returns the same load with other records."""
-        left_out = {"records", *(_OF_NOAA if records != NOAA else _OF_OWN)}
+        left_out = {"records", "delimiter", "header", *(_OF_NOAA if records != NOAA else _OF_OWN)}
         return type(self)(records=records, **self.model_dump(include=self.model_fields_set - left_out))
 
     @model_validator(mode="after")

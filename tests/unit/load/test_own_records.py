@@ -36,6 +36,11 @@ def test_they_are_kept_in_a_file_for_as_long_as_they_are_needed(orders: str) -> 
         assert kept.facts.with_key == 2
         assert kept.largest_bytes > 100
     assert not kept.path.exists()
+    table = Path(orders).with_name("t.txt")
+    table.write_text("1,2\n")
+    with keep_records(PlanLoad(records=str(table), delimiter=",", header=False), not_asked) as kept:
+        assert kept is not None
+        assert Dataset.read(kept.path).value(0) == b'{"column0": 1, "column1": 2}'
     with keep_records(PlanLoad(), not_asked) as kept:
         assert kept is None
 

@@ -1,6 +1,8 @@
 """The user's own records keep their bytes, and what cannot be used is refused with its line."""
 
+import csv
 import gzip
+import io
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 from loadgen.checksum import checksum, parse
 from loadgen.dataset.source import key_at, open_dataset, steps_of
 from loadgen.dataset.store import Builder, Dataset, DatasetMaker, closed, opening
+from loadgen.dataset.tables import Dialect
 from loadgen.errors import DatasetError, OptionsError
 
 JSON = st.recursive(
@@ -116,6 +119,9 @@ def test_a_table_gives_objects_with_the_types_of_its_columns(tmp_path: Path) -> 
         (b'"a ""\n"" b",c\n1,2\n', {'a "\n" b': 1, "c": 2}),
         (b"a\tb\n1\tx\n", {"a": 1, "b": "x"}),
         (b"a|b\r\n1|2;3\r\n\r\n", {"a": 1, "b": "2;3"}),
+        (b'"a, b, c"\n"1, 2, 3"\n', {"a, b, c": "1, 2, 3"}),
+        (b"station;level, in m, above MLLW\n8461490;1.204\n", {"station": 8461490, "level, in m, above MLLW": 1.204}),
+        (b"a,b\n1,'x, y'\n", {"a": 1, "b": "x, y"}),
         (b"\xef\xbb\xbfa\n1\n", {"a": 1}),
     ],
 )
@@ -123,14 +129,82 @@ def test_a_delimiter_in_quotation_marks_makes_no_column(tmp_path: Path, content:
     assert [json.loads(text) for text in texts(open_dataset(written(tmp_path, "t.csv", content)))] == [found]
 
 
+@pytest.mark.parametrize(
+    ("content", "dialect", "found"),
+    [
+        (b"1,2\n3,4\n", (None, True), [{"1": 3, "2": 4}]),
+        (b"1,2\n3,4\n", (None, False), [{"column0": 1, "column1": 2}, {"column0": 3, "column1": 4}]),
+        (b"a~b\n1~x,y\n", ("~", None), [{"a": 1, "b": "x,y"}]),
+        (b"a\tb\n1\t2,3\n", ("\\t", True), [{"a": 1, "b": "2,3"}]),
+        (b"level\n1,204\n", (";", True), [{"level": "1,204"}]),
+    ],
+)
+def test_what_is_said_of_a_table_counts(tmp_path: Path, content: bytes, dialect: Dialect, found: object) -> None:
+    dataset = open_dataset(written(tmp_path, "t.txt", content), dialect=dialect)
+    assert [json.loads(text) for text in texts(dataset)] == found
+
+
+CELLS = st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from(',;"\n|\t'), max_size=9).map(
+    "x".__add__
+)
+
+
+@given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=5), st.sampled_from(",;|\t~"))
+@settings(deadline=None, max_examples=60)
+def test_a_table_gives_the_cells_that_were_written(rows: list[tuple[str, str]], delimiter: str) -> None:
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows([("a", "b"), *rows])
+    with TemporaryDirectory() as folder:
+        dataset = open_dataset(written(Path(folder), "t.csv", text.getvalue().encode()), dialect=(delimiter, True))
+    assert [tuple(json.loads(record).values()) for record in texts(dataset)] == rows
+
+
+def test_what_is_not_as_in_the_source_is_told(tmp_path: Path) -> None:
+    table = b'id,v,w,level\n1,NaN,1.50,"1,204"\n2,-inf,Infinity,7\n3,2,nan,"1.204,5"\n'
+    dataset = open_dataset(written(tmp_path, "t.csv", table))
+    assert [json.loads(text) for text in texts(dataset)] == [
+        {"id": 1, "v": None, "w": 1.5, "level": "1,204"},
+        {"id": 2, "v": None, "w": None, "level": "7"},
+        {"id": 3, "v": 2, "w": None, "level": "1.204,5"},
+    ]
+    assert dataset.facts.notes == (
+        "read as CSV, columns: 4, delimiter: ',', quotes: \"",
+        "numbers with a comma stay text: column level (1,204)",
+        "NaN and infinity become null: row 1, column v; row 2, column v; row 2, column w and 1 more",
+    )
+    assert dataset.facts.notes[2] in dataset.facts.in_words
+    zero = open_dataset(written(tmp_path, "a.ndjson", b'{"a": "\\\\u0000"}\n{"a": "\\u0000"}'))
+    assert zero.facts.notes == ("\\u0000, which PostgreSQL's jsonb refuses: line 2",)
+
+
+def test_a_bulk_file_gives_its_documents_with_their_ids_as_keys(tmp_path: Path) -> None:
+    lines = (
+        b'{"index": {"_index": "x", "_id": 7}}',
+        b'{"a": 1}',
+        b'{"delete": {"_id": "7"}}',
+        b'{"create":{}}',
+        b'{"index": 2}',
+    )
+    dataset = open_dataset(written(tmp_path, "bulk.json", b"\n".join(lines)))
+    assert texts(dataset) == [b'{"a": 1}', b'{"index": 2}']
+    assert ([dataset.key(0), dataset.key(1)], dataset.facts.left_out) == ([b"7", None], 1)
+    assert "read as an Elasticsearch bulk file" in dataset.facts.in_words
+    ordinary = b'{"index": {"name": "x"}}\n{"index": "y"}'
+    assert open_dataset(written(tmp_path, "records.json", ordinary)).facts.records == 2
+
+
 def test_a_parquet_file_gives_its_rows(tmp_path: Path) -> None:
     path = tmp_path / "rows [1].parquet"
     with duckdb.connect(":memory:") as connection:
-        rows = "SELECT range AS id, {'x': [1, 2]} AS below, NULL AS nothing FROM range(3)"
+        rows = """SELECT range AS id, {'x': [1, 2]} AS below, NULL AS nothing, 1.50::DECIMAL(38, 2) AS exact,
+            [1.5::DOUBLE, 'nan'::DOUBLE, '-inf'::DOUBLE] AS gaps, 'NaN, "inf' AS text FROM range(3)"""
         connection.execute(f"COPY ({rows}) TO '{path}'")
-    assert [json.loads(text) for text in texts(open_dataset(str(path)))][2] == {
-        "id": 2, "below": {"x": [1, 2]}, "nothing": None,
+    dataset = open_dataset(str(path))
+    assert b'"exact": 1.50,' in dataset.value(2)
+    assert json.loads(dataset.value(2)) == {
+        "id": 2, "below": {"x": [1, 2]}, "nothing": None, "exact": 1.5, "gaps": [1.5, None, None], "text": 'NaN, "inf',
     }  # fmt: skip
+    assert dataset.facts.notes[0].endswith("row 1, column gaps; row 1, column gaps; row 2, column gaps and 3 more")
 
 
 @pytest.mark.parametrize(
@@ -153,8 +227,20 @@ def test_a_parquet_file_gives_its_rows(tmp_path: Path) -> None:
         ("a.json", b'[{"a": NaN}]', "element 1: is no JSON|NaN is no number"),
         ("a.json", b"[]", "has no record"),
         ("a.csv", b'a,b\n1,2\n3,"4\n', "line 3: is no row .*, or the file ends in the middle of it"),
-        ("a.csv", b"a,b\n1,2\n3\n", r"line 3: is no row \(1 columns, the first line has 2\)"),
-        ("a.csv", b"a,a\n1,2\n", "line 1: a column has no name, or two have the same"),
+        ("a.csv", b"a,b\n1,2\n3\n", r"line 3: is no row \(Expected Number of Columns: 2 Found: 1\), .* --delimiter"),
+        ("a.csv", b"Title\n\na,b\n1,2\n", r"line 3: is no row \(Expected Number of Columns: 1 Found: 2\)"),
+        ("a.csv", b"a,a\n1,2\n", "line 1: has a column without a name, or two of one name"),
+        ("a.csv", b"a,b\n1,\xff\n", r"line 2: is no row \(Invalid unicode\)"),
+        ("a.csv", b"1,2\n3,4\n", "line 1: '1,2' may be names or a record; say --header for names"),
+        (
+            "a.ndjson",
+            b'{"a": "\\ud83d\\ude00"}\n{"a": ["\\uD83D"]}\n',
+            r"line 2: has half a character, '\\ud83d', which",
+        ),
+        ("a.ndjson", b'{"bench.seq": 1}', 'line 1: has a member "bench.seq", which'),
+        ("a.json", b'{"index": {}}\n{"a": 1}\n{"b": 2}\n', "line 3: is no action of a bulk file with a whole document"),
+        ("a.json", b'{"update": {"_id": 1}}\n{"doc": {}}', "line 1: is no action of a bulk file with a whole document"),
+        ("a.json", b'{"index": {}}', "line 1: is no JSON .* cut off"),
         ("a.parquet", b"PAR1nothing", "is no Parquet file that DuckDB can read"),
     ],
 )

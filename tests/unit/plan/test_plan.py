@@ -216,5 +216,14 @@ def test_a_plan_of_ones_own_records_has_no_keys_of_noaas(folder: Path, connector
     assert read(folder, connectors, shown).load == plan.load
     assert read(folder, connectors, shown).sha256 == plan.sha256
     assert plan.with_records("noaa", None).load.key is None
+    said = plan.with_records("t.csv", delimiter=";", header=False)
+    assert (said.load.delimiter, said.load.header, read(folder, connectors, said.show()).load) == (
+        ";",
+        False,
+        said.load,
+    )
+    assert said.with_records("other.ndjson").load.delimiter is None
+    with pytest.raises(PlanError, match="--header: is for records of your own"):
+        read(folder, connectors, text).with_records(None, header=True)
     with pytest.raises(PlanError, match="--key: is for records of your own"):
         read(folder, connectors, text).with_records(None, "customer.id")
