@@ -1,8 +1,9 @@
 """The fields of JSON records, from which an index or a table can be proposed."""
 
 import re
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,7 +25,7 @@ class Kind(StrEnum):
     POINT_TEXT = "latitude,longitude"
     POINT = "GeoJSON point"
     SHAPE = "GeoJSON shape"
-    UNLIKE = "values and objects"
+    UNLIKE = "a value in some records, an object in others"
     """A value in some records, an object in others: no index can store both."""
 
 
@@ -43,7 +44,8 @@ class Field:
 
     @property
     def name(self) -> str:
-        return ".".join(self.path)
+        name = ".".join(self.path)
+        return (name if name.isprintable() and name.strip() else repr(name))[:80]
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Survey:
-    """The members of N records, the most frequent first, and pairs of numbers that are places."""
+    """N records' members, the most frequent first, pairs of numbers that are places, and all paths, also of nulls."""
 
     records: int
     fields: Sequence[Field]
     places: Sequence[Place]
+    paths: Collection[Path]
 
 
 DATE_FORMATS = {
@@ -95,13 +98,15 @@ class _Seen:
 
 
 def survey(records: Iterable[Mapping[str, Any]]) -> Survey:
-    seen: dict[Path, _Seen] = {}
+    seen, paths = dict[Path, _Seen](), set[Path]()
     count = 0
     for number, record in enumerate(records):
         count = number + 1
         for path, value, in_list in _leaves(record, (), in_list=False):
-            _see(seen.setdefault(path, _Seen()), number, value, in_list)
-    above = {path[:length] for path in seen for length in range(1, len(path))}
+            paths.add(path)
+            if value is not None:
+                _see(seen.setdefault(path, _Seen()), number, value, in_list)
+    above = {path[:length] for path in paths for length in range(1, len(path))}
     values = above & seen.keys()
 
     def unlike(path: Path) -> bool:
@@ -109,17 +114,18 @@ def survey(records: Iterable[Mapping[str, Any]]) -> Survey:
 
     fields = [_field(path, each, unlike=unlike(path)) for path, each in seen.items()]
     fields.sort(key=lambda each: -each.records)
-    return Survey(count, fields, _places([each.path for each in fields], seen))
+    return Survey(count, fields, _places([each.path for each in fields], seen), paths)
 
 
 def _leaves(value: Any, path: Path, *, in_list: bool) -> Iterator[tuple[Path, Any, bool]]:
     if isinstance(value, list):
-        for each in value:
+        for each in value or [None]:
             yield from _leaves(each, path, in_list=True)
     elif isinstance(value, dict) and not _geometry(value):
-        for name, below in value.items():
+        # An empty object is no value, either.
+        for name, below in value.items() or [("", None)]:
             yield from _leaves(below, (*path, name), in_list=in_list)
-    elif value is not None and path:
+    elif path:
         yield path, value, in_list
 
 
@@ -143,9 +149,9 @@ def _see(seen: _Seen, record: int, value: Any, in_list: bool) -> None:
     seen.in_list |= in_list
     kind = _kind(value)
     seen.kinds[kind] += 1
-    if isinstance(value, str):
-        seen.longest = max(seen.longest, len(value))
-        seen.words += len(value.split())
+    if isinstance(value, str) or kind == "text":
+        seen.longest = max(seen.longest, len(str(value)))
+        seen.words += len(str(value).split())
     number = float(value) if kind in (Kind.WHOLE, Kind.DECIMAL, "decimal text") else 1_000.0
     seen.latitude &= -90 <= number <= 90
     seen.longitude &= -180 <= number <= 180
@@ -155,6 +161,9 @@ def _kind(value: Any) -> str:
     if isinstance(value, bool):
         return Kind.BOOLEAN
     if isinstance(value, int | float):
+        # No sink has a number for it.
+        if abs(value) > sys.float_info.max:
+            return "text"
         return Kind.WHOLE if isinstance(value, int) and abs(value) <= _LARGEST_LONG else Kind.DECIMAL
     if isinstance(value, dict):
         return str(_geometry(value))

@@ -24,10 +24,11 @@ class Created(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A proposed file: the ending of its name, such as ".sql", its text, and what it leaves out, one line each."""
+    """A proposed file: the ending of its name, such as ".sql", its text, why members are left out, and more notes."""
 
     ending: str
     text: str
+    left_out: Mapping[str, str]
     notes: tuple[str, ...] = ()
 
 

@@ -267,6 +267,31 @@ def test_what_is_proposed_takes_the_records_that_it_was_proposed_for(
         check_taken(sink, Destination(name, way, target, endpoints[name]), values)
 
 
+# Names that Elasticsearch reads as a path, and those that are hard to write.
+PODS = (
+    {
+        "pod": "a",
+        "labels": {"app": "gauge", "app.kubernetes.io/name": "tide", "tier.x": 1},
+        "it's \\ \u00e9": [],
+        "_x": 1,
+    },
+    {"pod": "b", "labels": {"app.kubernetes.io/part-of": "tides", "tier": {}}, "x" * 600: 1, "n": 10**400, "v": None},
+)
+
+
+def test_a_proposal_is_tried_where_a_stack_is_up(stack: LocalStack, sinkbench: Run, tmp_path: Path) -> None:
+    (tmp_path / "pods.ndjson").write_text("".join(f"{json.dumps(record)}\n" for record in PODS))
+    done = sinkbench("propose", "pods.ndjson")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name, file in (("elasticsearch", "pods.index.json"), ("postgres", "pods.sql")):
+        assert f"{file}: {name} has created it, and taken 2 records" in done.stdout
+    (tmp_path / "mongo.ndjson").write_text('{"_id": {"$oid": "7"}}\n')
+    done = sinkbench("propose", "mongo.ndjson")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "mongo.index.json: elasticsearch has created it, but refuses records: " in done.stdout
+    assert "mongo.sql: postgres has created it, and taken 1 records" in done.stdout
+
+
 # What they are like: nested, with nulls, of unlike kinds in one column, of very unlike sizes, in all text formats.
 SETS = (
     "movies.json", "budget.json", "us-10m.json", "miserables.json", "monarchs.json", "weekly-weather.json", "cars.json",

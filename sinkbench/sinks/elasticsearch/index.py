@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,12 @@ SETTABLE = Settable(
 # What an index promises for acknowledged documents, and what else its speed depends on.
 DURABILITY = (TRANSLOG, SYNC_INTERVAL, "index.number_of_replicas")
 TUNING = ("index.number_of_shards", "index.refresh_interval")
-# An index permits 1,000 fields, but a proposal must be readable.
-MOST_FIELDS = 300
+# An index permits 1,000 fields and objects, on 20 levels, but a proposal must be readable.
+MOST_FIELDS, MOST_LEVELS, LONGEST_NAME = 300, 20, 512
+# Elasticsearch's own names.
+METADATA = re.compile(
+    "_(id|index|source|routing|version|seq_no|field_names|ignored(_source)?|nested_path|tier|doc_count)"
+)
 # Without shapes: not every distribution of Elasticsearch has the type geo_shape.
 TYPES: dict[Kind, str] = {
     **{Kind.WHOLE: "long", Kind.DECIMAL: "double", Kind.BOOLEAN: "boolean", Kind.WORD: "keyword", Kind.TEXT: "text"},
@@ -122,20 +127,51 @@ def propose_index(found: Survey, checkout: Path, source: str) -> Proposal:
         bench = body["mappings"]["properties"]["bench"]
     except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
         raise TargetError(f"{usual}: cannot be used as an index: {error!r}") from None
-    usable = [each for each in found.fields if each.kind in TYPES and all(each.path)]
+    refused = refusals(found)
     properties: dict[str, Any] = {}
-    for each in usable[:MOST_FIELDS]:
+    for each in found.fields:
+        if each.path in refused:
+            continue
+        *above, name = ".".join(each.path).split(".")
         within = properties
-        for name in each.path[:-1]:
-            within = within.setdefault(name, {"properties": {}})["properties"]
+        for step in above:
+            within = within.setdefault(step, {"properties": {}})["properties"]
         details = {"format": each.date_format} if each.kind is Kind.DATE else DETAILS.get(each.kind, {})
-        within[each.path[-1]] = {"type": TYPES[each.kind], **details}
+        within[name] = {"type": TYPES[each.kind], **details}
     # The audit needs it.
     properties["bench"] = bench
-    left_out = [each.name for each in found.fields if each not in usable] + [each.name for each in usable[MOST_FIELDS:]]
-    body["mappings"] = {**body["mappings"], "properties": properties, "_meta": {"proposed_for": source}}
-    notes = (f"not indexed by Elasticsearch, but kept: {', '.join(left_out)}",) if left_out else ()
-    return Proposal(".index.json", f"{json.dumps(body, indent=2, ensure_ascii=False)}\n", notes)
+    left_out = {each.name: refused[each.path] for each in found.fields if each.path in refused}
+    about = {"proposed_for": source, "not_indexed": left_out}
+    body["mappings"] = {**body["mappings"], "properties": properties, "_meta": about}
+    return Proposal(".index.json", f"{json.dumps(body, indent=2, ensure_ascii=False)}\n", left_out)
+
+
+def refusals(survey: Survey) -> dict[tuple[str, ...], str]:
+    """Why an index has no field for a member, by its path. Elasticsearch reads a name with dots as a path."""
+    named = {path: tuple(".".join(path).split(".")) for path in survey.paths}
+    count = Counter(named.values())
+    clashing = {names[:length] for names in named.values() for length in range(1, len(names))} & count.keys()
+    mapped, found = set[tuple[str, ...]](), dict[tuple[str, ...], str]()
+    for each in survey.fields:
+        names = named[each.path]
+        whole = {names[:length] for length in range(1, len(names) + 1)}
+        if not all(name.strip() for name in names):
+            found[each.path] = "Elasticsearch has no fields of blank names, and refuses most records with such a name"
+        elif METADATA.fullmatch(names[0]):
+            found[each.path] = "Elasticsearch uses the name itself, and refuses every record that has it"
+        elif len(names) > MOST_LEVELS or len("".join(names)) > LONGEST_NAME:
+            found[each.path] = f"it has more than {MOST_LEVELS} levels, or names of more than {LONGEST_NAME} characters"
+        elif each.kind not in TYPES:
+            found[each.path] = str(each.kind)
+        elif whole & clashing or count[names] > 1:
+            found[each.path] = (
+                "Elasticsearch reads dots as a path, on which one name is a value and an object, or two are one"
+            )
+        elif len(mapped | whole) > MOST_FIELDS:
+            found[each.path] = f"only the {MOST_FIELDS} most frequent members have one"
+        else:
+            mapped |= whole
+    return found
 
 
 def unsafe_of(settings: Mapping[str, Any]) -> tuple[str, ...]:

@@ -83,7 +83,8 @@ class Table(Dialect):
 
 
 def _quoted(text: str) -> str:
-    return sql.Literal(text).as_string(None).strip()
+    # No record with this character in a name can be stored.
+    return sql.Literal(text.replace("\0", "")).as_string(None).strip()
 
 
 def ask(connection: psycopg.Connection[Any], target: str, query: Query, explain: bool) -> Answer:
@@ -119,28 +120,38 @@ def propose_table(found: Survey, checkout: Path, source: str) -> Proposal:
     more = set([line for line in lines if not line.startswith("--")][MOST_INDEXES:])
     text = "\n".join(f"-- {line}" if line in more else line for line in lines)
     head = HEAD.format(source=" ".join(source.split()), records=found.records)
+    left_out = {each.name: why for each in found.fields if (why := refusal(each)) is not None}
     notes = (f"{len(more)} further indexes of PostgreSQL's table are comments",) if more else ()
-    return Proposal(".sql", f"{table.rstrip()}\n{head}\n{text}\n", notes)
+    return Proposal(".sql", f"{table.rstrip()}\n{head}\n{text}\n", left_out, notes)
+
+
+def refusal(each: Field) -> str | None:
+    """Why PostgreSQL has no index for a member; None if it has one. An expression can have any name."""
+    if each.in_list:
+        return None
+    if each.kind in (Kind.TEXT, Kind.WORD) and each.longest > LONGEST_SEARCHED:
+        return f"texts of more than {LONGEST_SEARCHED:,} characters"
+    return str(each.kind) if each.kind in (Kind.UNLIKE, Kind.SHAPE, Kind.BOOLEAN) else None
 
 
 def _index(each: Field) -> str:
-    text, ends = _text(each.path), {Kind.WORD: LONGEST_ORDERED, Kind.TEXT: -1}
+    if (why := refusal(each)) is not None:
+        return f"-- no index for {each.name}: {why}"
+    text = _text(each.path)
     if each.in_list:
         # For any content: WHERE payload -> 'list' @> '[...]'.
         return _made(f"USING gin ((payload -> {_quoted(each.path[0])}) jsonb_path_ops)")
     if each.kind in (Kind.WHOLE, Kind.DECIMAL):
         return _made(f"((({text})::numeric))")
     # A date is written so that it sorts as a text does.
-    if each.kind is Kind.DATE or each.longest <= ends.get(each.kind, -1):
+    if each.kind is Kind.DATE or (each.kind is Kind.WORD and each.longest <= LONGEST_ORDERED):
         return _made(f"(({text}))")
-    if each.kind in ends and each.longest <= LONGEST_SEARCHED:
-        return _made(f"USING gin (to_tsvector('simple', {text}))")
     if each.kind is Kind.POINT_TEXT:
         return _point(*(f"split_part({text}, ',', {part})::float8" for part in (1, 2)))
     if each.kind is Kind.POINT:
         coordinates = f"payload -> {' -> '.join(map(_quoted, (*each.path, 'coordinates')))}"
         return _point(*(f"({coordinates} ->> {part})::float8" for part in (1, 0)))
-    return f"-- no index for {' '.join(each.name.split())}: it is no value that an index could find"
+    return _made(f"USING gin (to_tsvector('simple', {text}))")
 
 
 def _point(latitude: str, longitude: str) -> str:
