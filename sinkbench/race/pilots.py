@@ -20,6 +20,7 @@ from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import SinkSettings
 from sinkbench.tables.lines import limit_in_block_line, limit_line
 from sinkbench.trial.cluster import Cluster
+from sinkbench.trial.following import out_of_memory
 from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.workloads.drain import Pilot, take_pilot
@@ -111,6 +112,8 @@ class Pilots:
             del self._shared[form]
 
     def _recover(self) -> bool:
+        if (said := out_of_memory(self._cluster.stack)) is not None:
+            self._events.say(said)
         return recover(self._cluster, self._events)
 
     def _load(self, form: Form) -> None:

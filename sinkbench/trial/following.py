@@ -18,11 +18,11 @@ from sinkbench.plan.faults import OF_NETWORK
 from sinkbench.services.causes import explained, failure
 from sinkbench.services.connect import ConnectorStatus, is_even, placement
 from sinkbench.sinks import PoolReading, Sink, SinkPooling, SinkReading
-from sinkbench.stack import Usage
+from sinkbench.stack import Stack, Usage
 from sinkbench.stack.processes import machine_cpu
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.sampler import Sampler, Sources, fresh_samples
-from sinkbench.trial.stop import Deed, FaultWatch, Watch, died, died_of_memory, starved
+from sinkbench.trial.stop import Deed, FaultWatch, Watch, died, died_of_memory
 from sinkbench.trial.values import Timeline
 
 # Interval for a sink without probes, which is only read to see when all is stored.
@@ -175,10 +175,9 @@ class Following:
             why = None if last is None else failure(last, config, *logs)
             reasons = [] if end.reason is None else [end.reason]
             if end.reason is not None and end.reason.code in (ReasonCode.NO_PROGRESS, ReasonCode.TIMED_OUT):
-                full = starved(self._sampler.samples, own.cluster.plan.drain.stall_seconds)
-                said = None if full or why else explained(logs[0](), config)
+                said = None if why else explained(logs[0](), config)
                 text = f"{end.reason.text}; the worker's log says: {said}" if said else end.reason.text
-                reasons = [full or end.reason.model_copy(update={"text": text})]
+                reasons = [end.reason.model_copy(update={"text": text})]
             self.seen = replace(self.seen, last=last, failure=why, reasons=reasons)
             return
 
@@ -196,6 +195,14 @@ class Following:
             if of_memory := died_of_memory(self._own.cluster.stack.services(), dead):
                 raise TrialFailed(of_memory, ReasonCode.OUT_OF_MEMORY)
         raise TrialFailed(text, ReasonCode.SERVICE_DIED)
+
+
+def out_of_memory(stack: Stack) -> str | None:
+    """Returns which services have died for lack of memory, and what to do; None if none has."""
+    with suppress(ServiceError, OSError):
+        states = stack.services()
+        return died_of_memory(states, [each.name for each in states if each.state == "dead"])
+    return None
 
 
 def finish(own: Resources) -> None:

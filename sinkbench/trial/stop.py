@@ -8,16 +8,7 @@ from enum import StrEnum
 import numpy as np
 
 from sinkbench.analysis.rates import progress
-from sinkbench.analysis.samples import (
-    GC,
-    Sample,
-    by_service,
-    compiling_share,
-    cpu_between,
-    jvm_cpu_seconds,
-    stored_counts,
-)
-from sinkbench.analysis.words import percent
+from sinkbench.analysis.samples import Sample, compiling_share, stored_counts
 from sinkbench.errors import ReasonCode
 from sinkbench.results import Reason
 from sinkbench.stack import ServiceState
@@ -41,8 +32,6 @@ QUIET_SECONDS = 5.0
 # With -XX:+ExitOnOutOfMemoryError, which connect/run and Elasticsearch set. A worker that cannot start has the
 # same exit code, but one that ran tasks did start.
 EXIT_CODE = 3
-# Of the workers' CPU time, and of one core.
-MUCH_COLLECTING = 0.4
 _HEAPS = {"connect": "SINKBENCH_CONNECT_HEAP", "elasticsearch": "SINKBENCH_ELASTICSEARCH_HEAP"}
 _HOLD_LESS = (
     "have tasks hold less: consumer.override.max.poll.records, consumer.override.max.partition.fetch.bytes, the"
@@ -281,19 +270,3 @@ def died_of_memory(states: Iterable[ServiceState], dead: Collection[str]) -> str
     less = f", or {_HOLD_LESS}" if "connect" in names.values() else ""
     died = f"{' and '.join(names)} died, out of memory: {its} used up (exit code {EXIT_CODE})"
     return f"{died}; give {it} more ({settings}){less}"
-
-
-def starved(samples: Sequence[Sample], seconds: float) -> Reason | None:
-    """Returns the reason if the workers, which stored nothing for the last `seconds`, did little but collect garbage: a
-    JVM whose heap is nearly full goes on like that for long before it gives up."""
-    end = samples[-1].seconds if samples else 0.0
-    collecting = jvm_cpu_seconds(samples, GC, end - seconds, end).get("connect", 0.0)
-    used = by_service(cpu_between(samples, end - seconds, end).items()).get("connect") or 0.0
-    if collecting < MUCH_COLLECTING * max(used, seconds):
-        return None
-    share = percent(min(collecting / used, 1.0))
-    text = f"out of memory: the workers' Java heap is nearly full, its collection takes {share} of their CPU time"
-    return Reason(
-        code=ReasonCode.OUT_OF_MEMORY,
-        text=f"{text}, and nothing was stored for {seconds:g} s; give them more ({_HEAPS['connect']}), or {_HOLD_LESS}",
-    )

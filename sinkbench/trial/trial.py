@@ -21,7 +21,7 @@ from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import SinkBloat
 from sinkbench.trial.audit import audit, count, diverted, queue_of
 from sinkbench.trial.cluster import read_until
-from sinkbench.trial.following import finish, pool_of, pooling_of
+from sinkbench.trial.following import finish, out_of_memory, pool_of, pooling_of
 from sinkbench.trial.queries import ask_queries
 from sinkbench.trial.record import Notes, broken_reasons, check_audit, check_stopped, record
 from sinkbench.trial.resources import Resources, reset_sink
@@ -59,6 +59,11 @@ def run_trial(own: Resources, workload: Workload, block: int, recover: Callable[
             found = replace(found, audited=audited(own, found, notes))
             check_audit(found, notes)
             found = replace(found, after=read_after(own, workload, around, found, notes))
+    if any(each.code == ReasonCode.NO_PROGRESS for each in notes.reasons) and (
+        said := out_of_memory(own.cluster.stack)
+    ):
+        # A JVM whose heap is nearly full may go on like that for long.
+        notes.first(Reason(code=ReasonCode.OUT_OF_MEMORY, text=said))
     if recover is not None and was_interrupted(found, notes):
         found = audit_the_rest(own, found, recover, notes)
     made = record(found, workload.figures(found, notes.reasons), notes.reasons)

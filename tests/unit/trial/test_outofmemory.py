@@ -2,16 +2,14 @@
 
 import pytest
 
-from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.services.connect import ConnectorStatus, Task
 from sinkbench.stack import ServiceState
 from sinkbench.summary.cells import summarize
-from sinkbench.trial.stop import died_of_memory, starved
+from sinkbench.trial.stop import died_of_memory
 from tests.support.fakecluster import FakeCluster, codes, drained
-from tests.support.trials import sample
 
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["elasticsearch/camel-bulk"]})
 CELL = expand(PLAN, 3)[0]
@@ -74,18 +72,10 @@ def test_tasks_that_fail_for_memory_say_so_and_what_to_do(monkeypatch: pytest.Mo
     assert "give the workers more heap (SINKBENCH_CONNECT_HEAP)" in cell.verdict
 
 
-@pytest.mark.parametrize(("collecting", "is_full"), [(1.4, True), (0.9, True), (0.2, False), (0.0, False)])
-def test_workers_that_do_little_but_collect_garbage_have_no_memory_left(collecting: float, is_full: bool) -> None:
-    def at(second: int) -> Sample:
-        used = dict.fromkeys(("connect-1", "connect-2", "connect-3"), 0.5 * second)
-        return sample(second, 40, cpu_seconds=used, signs={"connect_gc_cpu_seconds_total": collecting * second})
-
-    found = starved([at(second) for second in range(40)], 15)
-    assert (found is not None) == is_full
-    if found is not None:
-        assert found.code == ReasonCode.OUT_OF_MEMORY
-        assert "its collection takes" in found.text
-        assert "nothing was stored for 15 s; give them more (SINKBENCH_CONNECT_HEAP), or have tasks hold" in found.text
-    # Elsewhere the CPU time of their parts is not seen.
-    assert starved([sample(second, 40) for second in range(40)], 15) is None
-    assert starved([], 15) is None
+def test_workers_that_die_while_their_connector_is_stopped_are_why_it_made_no_progress() -> None:
+    cluster = FakeCluster(PLAN, stuck=True, exit_code=3)
+    cluster.stop_connector = lambda name: cluster.dead.append("connect-2")
+    record = drained(cluster)
+    assert codes(record)[0] == ReasonCode.OUT_OF_MEMORY
+    assert record.invalid[0].startswith("connect-2 died, out of memory")
+    assert ReasonCode.NO_PROGRESS in codes(record)
