@@ -9,7 +9,7 @@ from typing import Any
 
 from sinkbench.analysis.words import counted
 from sinkbench.doctor.progress import Progress
-from sinkbench.services.kafka import group_of
+from sinkbench.services.kafka import OWN_GROUP, group_of
 from sinkbench.sinks.jdbcurl import JdbcUrl
 from sinkbench.sinks.values import SinkState
 
@@ -164,7 +164,7 @@ class Connector:
 
     @property
     def group(self) -> str:
-        return self.config.get("consumer.override.group.id") or group_of(self.name)
+        return self.config.get(OWN_GROUP) or group_of(self.name)
 
     @property
     def runs(self) -> bool:

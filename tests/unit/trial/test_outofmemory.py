@@ -74,7 +74,7 @@ def test_tasks_that_fail_for_memory_say_so_and_what_to_do(monkeypatch: pytest.Mo
 
 def test_workers_that_die_while_their_connector_is_stopped_are_why_it_made_no_progress() -> None:
     cluster = FakeCluster(PLAN, stuck=True, exit_code=3)
-    cluster.stop_connector = lambda name: cluster.dead.append("connect-2")
+    cluster.stop_connector = lambda *names: cluster.dead.append("connect-2")
     record = drained(cluster)
     assert codes(record)[0] == ReasonCode.OUT_OF_MEMORY
     assert record.invalid[0].startswith("connect-2 died, out of memory")
