@@ -74,6 +74,13 @@ SAID = [
     (SEARCH, "a.RecordTooLargeException: The message is 1048680 bytes", "(producer.override.max.request.size, errors"),
     (SEARCH, "a.InvalidReplicationFactorException: Replication factor: 3 larger than available brokers: 1.",
      "(errors.deadletterqueue.topic.replication.factor): set it"),
+    (DEBEZIUM, "a.B: The target replication factor of 3 cannot be reached because only 1 broker(s) are registered",
+     "(errors.deadletterqueue.topic.replication.factor): set it"),
+    (DEBEZIUM, 'java.lang.NullPointerException: Cannot invoke "a.Struct.schema()" because "data" is null',
+     "(value.converter, primary.key.mode, transforms): have the converters"),
+    (DEBEZIUM, "java.lang.ClassCastException: class java.lang.String cannot be cast to class"
+     " org.apache.kafka.connect.data.Struct (java.lang.String is in module java.base)",
+     "(value.converter, primary.key.mode, transforms): have the converters"),
     ({**SEARCH, "consumer.override.max.poll.records": "many"},
      "a.ConfigException: Invalid value many for configuration max.poll.records: Not a number",
      "(consumer.override.max.poll.records): correct it"),
