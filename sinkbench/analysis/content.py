@@ -14,6 +14,9 @@ from loadgen.forms import DOCUMENT, Form, is_row, record_in
 from sinkbench.analysis.audit import ranges_of
 from sinkbench.analysis.words import few_of
 
+NOT_AS_SENT = "are not stored as they were sent: "
+"""Of the note of a trial, before what is altered."""
+
 Path = tuple[str, ...]
 # Digits of a number in a message, and records that name what is altered.
 MOST_DIGITS, MOST_NAMED = 40, 64

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from sinkbench.analysis.content import NOT_AS_SENT
 from sinkbench.analysis.latency import BOUNDED, GROWING, lag_in_words
 from sinkbench.analysis.samples import is_far_ahead
 from sinkbench.analysis.words import counted
@@ -46,12 +47,15 @@ def faults_of(taken: Taken) -> list[Reason]:
             ReasonCode.NOT_DELETED: audit.not_deleted,
             # Bad records injected by a fault are not foreign records.
             ReasonCode.FOREIGN_RECORDS: 0 if find(recovery, "poison_stored") is not None else audit.foreign,
-            ReasonCode.ALTERED: audit.altered,
         }
         for code, records in counts.items():
             if records:
-                of = f" of {audit.compared:,} compared" if code == ReasonCode.ALTERED else ""
-                add(code, f"{word_of(code)} {records:,}{of}", records=records)
+                add(code, f"{word_of(code)} {records:,}", records=records)
+        if audit.altered:
+            notes = (note.partition(NOT_AS_SENT)[2] for trial in taken.trials for note in trial.notes)
+            how = next((f": {note}" for note in notes if note), "")
+            text = f"{word_of(ReasonCode.ALTERED)} {audit.altered:,} of {audit.compared:,} compared{how}"
+            add(ReasonCode.ALTERED, text, records=audit.altered)
     if unaudited := sum(trial.audit is None for trial in taken.valid):
         add(ReasonCode.NOT_AUDITED, f"{counted(unaudited, 'trial')} NOT AUDITED")
     lag = worst(trial.lag for trial in taken.valid)

@@ -16,7 +16,15 @@ from loadgen.dataset.store import Dataset
 from loadgen.forms import DOCUMENT, is_row
 from loadgen.records import key_names
 from sinkbench.analysis.audit import SeqAudit, VersionAudit, few_ranges
-from sinkbench.analysis.content import ChecksumAudit, Content, bear_checksums, compare_content, documents_of, one_in
+from sinkbench.analysis.content import (
+    NOT_AS_SENT,
+    ChecksumAudit,
+    Content,
+    bear_checksums,
+    compare_content,
+    documents_of,
+    one_in,
+)
 from sinkbench.analysis.deadletters import QUEUE, DeadLetter
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.services.deadletters import DeadLetterQueue
@@ -137,7 +145,7 @@ def _content(own: Resources) -> tuple[Content, Sequence[str]]:
         which = f" (bench.seq {few_ranges(content.altered_ranges)})" if content.altered_ranges else ""
         share = f"{content.altered:,} of {content.compared:,} records that were compared{which}"
         how = content.how or "their checksums are not those of their values"
-        notes.append(f"{share} are not stored as they were sent: {how}")
+        notes.append(f"{share} {NOT_AS_SENT}{how}")
     if content.unchecked:
         share = "no record was compared with its checksum"
         if content.checked:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sinkbench.analysis.content import NOT_AS_SENT
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.names import in_short
 from sinkbench.results import Asked, Audit, Bloat, CellSummary, Connections, Pool, Reason, TrialRecord
@@ -74,6 +75,15 @@ def test_altered_and_foreign_records_fail_the_cell(counts: dict[str, int], verdi
     audit = CLEAN.model_copy(update=counts)
     cell = cell_of(trial(audit=audit), trial(audit=audit))
     assert (cell.verdict, cell.passed) == (verdict, False)
+
+
+def test_what_is_altered_is_named() -> None:
+    audit, note = (
+        CLEAN.model_copy(update={"compared": 64, "altered": 3}),
+        f"3 of 64 {NOT_AS_SENT}n changed; n from 7 to 8",
+    )
+    cell = cell_of(trial(), trial(audit=audit, notes=["another", note]))
+    assert cell.verdict == "ALTERED 3 of 64 compared: n changed; n from 7 to 8"
 
 
 def test_a_check_of_the_content_that_could_not_be_made_is_not_ok_and_no_fault_and_has_no_rate() -> None:
