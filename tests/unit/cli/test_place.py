@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -68,7 +69,7 @@ def test_the_scripts_work_below_a_folder_with_every_character_that_a_shell_expan
     here = tmp_path / "a $HOME `b` 'c' \"d\"" / "checkout"
     (here / ".venv" / "bin").mkdir(parents=True)
     shutil.copytree(CHECKOUT / "scripts", here / "scripts")
-    for name, line in ((".venv/bin/python", f'exec {sys.executable} "$@"'), ("scripts/setup", "exit 0")):
+    for name, line in ((".venv/bin/python", f'exec {shlex.quote(sys.executable)} "$@"'), ("scripts/setup", "exit 0")):
         (here / name).write_text(f"#!/bin/sh\n{line}\n")
         (here / name).chmod(0o755)
     # As pip writes it: the shell looks for another folder.
