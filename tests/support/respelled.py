@@ -29,9 +29,7 @@ def _text(text: str, draw: Random) -> str:
 
 def _number(value: float | Decimal, draw: Random) -> str:
     if isinstance(value, Decimal):
-        return draw.choice(
-            [f"{value}", f"{value:f}", f"{value:E}".replace("E", ".0E" if "." not in f"{value:E}" else "0E")]
-        )
+        return draw.choice([f"{value}", f"{value:f}", f"{value:E}".lower()])
     if isinstance(value, int):
         return draw.choice([f"{value}", f"{value}.0", f"{value}e0", f"{value}00E-2" if value else "0E9"])
     text = repr(value)

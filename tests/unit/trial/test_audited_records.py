@@ -1,4 +1,4 @@
-"""A pipeline that stores one row or document a key, on a cluster without services."""
+"""One row or document a key, and your own records in an audit, on a cluster without services."""
 
 import json
 from pathlib import Path
@@ -7,17 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sinkbench.analysis.content import Content
 from sinkbench.analysis.keyed import keyed_by
 from sinkbench.load.records import keep_records
 from sinkbench.plan.entries import known_pipelines, read_connector
 from sinkbench.plan.plan import Plan, PlanLoad
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Endpoints
+from sinkbench.trial import audit
 from sinkbench.trial.audit import counted
 from tests.support.fakecluster import FakeCluster, FakeSink, drained, resources
 
 CONNECTORS = CHECKOUT / "connectors"
 UPSERT = read_connector(CONNECTORS / "postgres" / "jdbc-upsert.json")
+NOWHERE = Endpoints(kafka="", connect={}, worker_ids={})
 CHANGES = ["g-1", "g-2", "g-1", "g-3", "g-1", "g-2"]
 
 
@@ -81,7 +84,7 @@ def test_your_own_records_are_audited_by_key(
     path = tmp_path / "changes.ndjson"
     path.write_text("".join(json.dumps({"gauge": gauge}) + "\n" for gauge in CHANGES))
     load = {"records": str(path), "key": "gauge"}
-    with keep_records(PlanLoad.model_validate(load), lambda: Endpoints(kafka="", connect={}, worker_ids={})) as kept:
+    with keep_records(PlanLoad.model_validate(load), lambda: NOWHERE) as kept:
         cluster = cluster_of(monkeypatch, rows, **load)
         cluster.records = kept
         found: Any = counted(resources(cluster, records=12))
@@ -95,3 +98,18 @@ def test_so_are_those_of_noaa_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatc
     record = drained(cluster_of(monkeypatch, [19_999, 19_998, 19_997, 19_996], keys=4))
     assert record.reasons == []
     assert (record.audit.stored, record.audit.superseded, record.audit.clean) == (4, 19_996, True)
+
+
+def test_what_is_altered_of_your_own_records_is_named_by_the_records_at_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "meters.ndjson"
+    path.write_text('{"n": 1}\n{"n": 18446744073709551615}\n')
+    plan = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "load": {"records": str(path)}})
+    monkeypatch.setattr(audit, "content_of", lambda *of: Content(60, 1, altered_seqs=(5,)))
+    monkeypatch.setattr(FakeSink, "some", lambda *of: {5: {"n": -1, "bench": {"seq": 5}}})
+    cluster: Any = FakeCluster(plan)
+    with keep_records(plan.load, lambda: NOWHERE) as cluster.records:
+        found = audit.stored_content(resources(cluster))
+    assert found is not None
+    assert found.how.startswith("n changed; n from 18446744073709551615 to -1, read as a long")
