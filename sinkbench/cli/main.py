@@ -67,6 +67,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "logs": ("stack", "Print the end of a service's log"),
         "scale": ("stack", "Change a running connector's number of tasks"),
         "dlq": ("dlq", "Explain a dead letter queue; send records back"),
+        "verify": ("verify", "Find a topic's records missing in a sink"),
     },
     "Set up": {
         "install": ("stack", "Fetch the programs that come from Maven"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sinkbench.analysis.settable import Settable
 from sinkbench.errors import StackError
-from sinkbench.sinks.kind import SMALL_DISK, Capabilities, FullDisk, Sink, SinkKind, needed
+from sinkbench.sinks.kind import SMALL_DISK, Capabilities, Existing, FullDisk, Sink, SinkKind, needed
 from sinkbench.sinks.values import (
     Arrivals,
     ArrivalWatch,
@@ -22,6 +22,7 @@ from sinkbench.sinks.values import (
 )
 from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import declared_sink, declared_sinks
+from sinkbench.suggest import did_you_mean
 
 __all__ = [
     "SMALL_DISK",
@@ -30,6 +31,7 @@ __all__ = [
     "Capabilities",
     "Created",
     "Destination",
+    "Existing",
     "FullDisk",
     "PoolReading",
     "Refused",
@@ -42,6 +44,7 @@ __all__ = [
     "SinkSettings",
     "Writer",
     "needed",
+    "open_existing",
     "open_sink",
     "open_writer",
     "settable_of_sinks",
@@ -93,6 +96,15 @@ def open_sink(name: str, endpoints: Endpoints, checkout: Path) -> Sink:
         if there is not None and (refusal := service.refusal(there)) is not None:
             raise StackError(f"{service.name} at {there.shown or there.address}: {refusal}; use such a one")
     return kind.open(endpoints, checkout)
+
+
+def open_existing(name: str, target: str, endpoints: Endpoints) -> Existing:
+    """Opens a target that is there already. Raises StackError if there is no such sink or target, with the nearest."""
+    there = {kind.name: kind.existing for kind in sink_kinds() if kind.existing and kind.name in endpoints.sinks}
+    if name not in there:
+        where = endpoints.stack_file or "this stack"
+        raise StackError(f"{where}: has no sink '{name}' that can be verified{did_you_mean(name, there)}")
+    return there[name](endpoints, target)
 
 
 def open_writer(to: Destination) -> Writer:

@@ -219,6 +219,21 @@ class Sink(Protocol):
         """Closes its connections."""
 
 
+class Existing(Protocol):
+    """A target that is there already, whoever has filled it; it is only read. `columns` has for each column "number",
+    "text", "document" (JSON) or "other", whose values are not compared; empty if the rows are documents."""
+
+    @property
+    def columns(self) -> Mapping[str, str]: ...
+
+    def rows(self, columns: Sequence[str], at_once: int) -> Iterator[list[dict[str, Any]]]:
+        """All rows, in chunks, by column and as `loadgen.checksum.parse` reads JSON; documents with their `_id`. They
+        are read at one moment if the sink can."""
+
+    def close(self) -> None:
+        """Closes its connections."""
+
+
 @dataclass(frozen=True)
 class SinkKind(DeclaredSink):
     """All that is particular to one kind of sink: its entry point, in the group `sinkbench.sinks`.
@@ -240,7 +255,9 @@ class SinkKind(DeclaredSink):
             otherwise the target moves to a small disk. None if it cannot be filled.
         misfits: yields why a connector's configuration does not fit the load or the trial's target, at this endpoint.
         propose: makes an index or table file from a survey of your own records, the checkout, and the records' name.
-        checkup: how `sinkbench doctor` checks it; None if it does not, which it says."""
+        checkup: how `sinkbench doctor` checks it; None if it does not, which it says.
+        existing: opens a target by the name that a user gives, for `sinkbench verify`. Raises StackError, with the
+            nearest name, if there is none."""
 
     open: Callable[[Endpoints, Path], Sink]
     writers: Mapping[str, Callable[[Destination], Writer]]
@@ -257,3 +274,4 @@ class SinkKind(DeclaredSink):
     misfits: Callable[[Mapping[str, str], Offered, Endpoint | None], Iterable[Misfit]] | None = None
     propose: Callable[[Survey, Path, str], Proposal] | None = None
     checkup: Checkup | None = None
+    existing: Callable[[Endpoints, str], Existing] | None = None

@@ -1,6 +1,7 @@
 """Elasticsearch as a sink: one index per trial, behind the alias that connector files write to."""
 
 from sinkbench.sinks.elasticsearch.configs import misfits
+from sinkbench.sinks.elasticsearch.documents import ExistingIndex
 from sinkbench.sinks.elasticsearch.index import SETTABLE, propose_index
 from sinkbench.sinks.elasticsearch.nodes import CHECKUP, REJECTED, RULES
 from sinkbench.sinks.elasticsearch.service import SERVICE
@@ -23,4 +24,5 @@ KIND = SinkKind(
     misfits=misfits,
     propose=propose_index,
     checkup=CHECKUP,
+    existing=ExistingIndex,
 )

@@ -1,8 +1,9 @@
 """What the audit and queries read of a trial's index, and the index's size on disk."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -19,7 +20,8 @@ from sinkbench.sinks.elasticsearch.client import connect, if_shown, value_at
 from sinkbench.sinks.elasticsearch.times import SeqNoWatch
 from sinkbench.sinks.kind import ASK_SECONDS
 from sinkbench.sinks.values import ArrivalWatch, SinkBloat
-from sinkbench.stack import Endpoint
+from sinkbench.stack import Endpoint, Endpoints
+from sinkbench.suggest import did_you_mean
 
 STORED = "_shards.failed,indices.*.shards.*.routing.primary,indices.*.shards.*.segments.*.size_in_bytes"
 # The most that a search returns at once, unless an index sets another limit.
@@ -123,6 +125,33 @@ class Stored:
     def rate(self, target: str, records: int) -> float | None:
         # Elasticsearch keeps no times itself.
         return None
+
+
+@maps_exceptions(ApiError, TransportError)
+class ExistingIndex:
+    """An index, a data stream or an alias."""
+
+    columns: Mapping[str, str] = MappingProxyType({})
+
+    def __init__(self, endpoints: Endpoints, target: str) -> None:
+        self._client, self._target = connect(endpoints.sinks["elasticsearch"], serializer=_Exact()), target
+        if not self._client.indices.exists(index=target):
+            names: list[str] = []
+            with if_shown():
+                found = self._client.indices.get_alias(index="*").body
+                names = [*found, *(alias for each in found.values() for alias in each["aliases"])]
+            raise StackError(f"elasticsearch:{target}: there is no such index{did_you_mean(target, names)}")
+        self.close = self._client.close
+
+    def rows(self, columns: Sequence[str], at_once: int) -> Iterator[list[dict[str, Any]]]:
+        """Raises StackError if the index does not keep documents."""
+        with if_shown():
+            # A search does not find what was written since the last refresh.
+            self._client.indices.refresh(index=self._target)
+        for hits in _scanned(self._client, self._target, {"query": {"match_all": {}}}, at_once):
+            if any("_source" not in hit for hit in hits):
+                raise StackError(f"elasticsearch:{self._target}: keeps no _source, so there is nothing to compare")
+            yield [{**hit["_source"], "_id": hit["_id"]} for hit in hits]
 
 
 class _Exact(JsonSerializer):

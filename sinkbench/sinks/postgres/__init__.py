@@ -4,6 +4,7 @@ from sinkbench.sinks.kind import SMALL_DISK, SinkKind
 from sinkbench.sinks.postgres.asking import propose_table
 from sinkbench.sinks.postgres.clients import CHECKUP, RULES, refusal
 from sinkbench.sinks.postgres.configs import misfits
+from sinkbench.sinks.postgres.documents import ExistingTable
 from sinkbench.sinks.postgres.service import PGBOUNCER, POSTGRES
 from sinkbench.sinks.postgres.session import SETTABLE
 from sinkbench.sinks.postgres.sink import open_postgres
@@ -26,4 +27,5 @@ KIND = SinkKind(
     misfits=misfits,
     propose=propose_table,
     checkup=CHECKUP,
+    existing=ExistingTable,
 )

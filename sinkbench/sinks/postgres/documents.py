@@ -18,8 +18,10 @@ from sinkbench.analysis.rates import HIGH_SHARE, LOW_SHARE
 from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.postgres.asking import ask
-from sinkbench.sinks.postgres.session import Connection, connect, set_session
+from sinkbench.sinks.postgres.session import APPLICATION, Connection, connect, set_session
 from sinkbench.sinks.values import Arrivals, ArrivalWatch, SinkBloat
+from sinkbench.stack import Endpoints
+from sinkbench.suggest import did_you_mean
 
 COLUMNS = """
     SELECT attname FROM pg_attribute
@@ -39,6 +41,24 @@ BLOAT = """
     SELECT pg_stat_get_dead_tuples(to_regclass(quote_ident(%s))), deadlocks, xact_rollback
     FROM pg_stat_database WHERE datname = current_database()
 """
+# Tables and views that a user may name; `visible` ones without their schema.
+TABLES = """
+    SELECT pg_class.oid, nspname, relname, pg_table_is_visible(pg_class.oid)
+    FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND nspname !~ '^pg_' AND nspname <> 'information_schema'
+"""
+# A domain has its base's category.
+KINDS = """
+    SELECT attname, CASE
+        WHEN format_type(coalesce(nullif(typbasetype, 0), atttypid), NULL) IN ('json', 'jsonb') THEN 'document'
+        WHEN typcategory = 'N' THEN 'number'
+        WHEN typcategory IN ('S', 'E', 'B') OR typname = 'uuid' THEN 'text'
+        ELSE 'other' END
+    FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
+    WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum
+"""
+# All digits of numbers, whatever the role is set to.
+READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL extra_float_digits = 1"
 ROWS_AT_ONCE = 50_000
 CLOCK_QUESTIONS = 9
 CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -175,6 +195,34 @@ class Stored:
             return None
         seconds = float(rows[1][0] - rows[0][0]) if len(rows) == 2 else 0.0
         return (last - first) / seconds if seconds > 0 else None
+
+
+@maps_exceptions(psycopg.Error)
+class ExistingTable:
+    """A table or view of any form, named with or without its schema."""
+
+    def __init__(self, endpoints: Endpoints, target: str) -> None:
+        # PgBouncer may have no prepared statements.
+        self._connection = connect(endpoints.sinks["postgres"].address, prepare_threshold=None)
+        found: dict[str, tuple[int, str, str]] = {}
+        for oid, schema, name, is_visible in self._connection.execute(TABLES):
+            found |= dict.fromkeys([f"{schema}.{name}", *([name] if is_visible else [])], (oid, schema, name))
+        if target not in found:
+            raise StackError(f"postgres:{target}: there is no such table{did_you_mean(target, found)}")
+        oid, *self._names = found[target]
+        self.columns = {str(name): str(kind) for name, kind in self._connection.execute(KINDS, [oid])}
+        self.close = self._connection.close
+
+    def rows(self, columns: Sequence[str], at_once: int) -> Iterator[list[dict[str, Any]]]:
+        query = sql.SQL("SELECT row_to_json(held)::text FROM (SELECT {} FROM {}) AS held").format(
+            sql.SQL(", ").join(map(sql.Identifier, columns)), sql.Identifier(*self._names)
+        )
+        with self._connection.transaction():
+            self._connection.execute(READ_ONLY)
+            with self._connection.cursor(name=APPLICATION) as cursor:
+                cursor.execute(query)
+                while chunk := cursor.fetchmany(at_once):
+                    yield [_parsed(text) or dict.fromkeys(columns) for (text,) in chunk]
 
 
 def _parsed(text: str) -> Any:
