@@ -98,8 +98,8 @@ class Ledger:
 
     def recall(self, name: str, default: Any = None) -> Any:
         """A part of the state that was saved."""
-        found = self._database.execute("SELECT value FROM state WHERE name = ?", [name]).fetchone()
-        return default if found is None else json.loads(found[0])
+        found = self._database.execute("SELECT value FROM state WHERE name = ?", [name]).fetchall()
+        return json.loads(found[0][0]) if found else default
 
     def parts(self) -> dict[int, tuple[int, int, int]]:
         """By partition: its start, the end of what must be stored, and the first offset that was not read."""

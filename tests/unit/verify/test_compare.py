@@ -84,7 +84,7 @@ def ledger() -> Iterator[Ledger]:
     rows=st.lists(st.tuples(st.integers(0, 7), CONTENTS), max_size=12),
     by=st.sampled_from(["key", "value"]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_comparison_is_that_of_plain_python(
     ledger: Ledger, sent: list[Sent], due: int, rows: list[tuple[int, int]], by: By
 ) -> None:
