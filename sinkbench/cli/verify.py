@@ -30,39 +30,29 @@ def verify(
     topic: Annotated[str, typer.Option(help="the topic")],
     into: Annotated[str, typer.Option(metavar="SINK:TARGET", help="postgres:[SCHEMA.]TABLE or elasticsearch:INDEX")],
     key: Annotated[str | None, typer.Option(help="compare by key: its column, or a path as payload.id, or _id")] = None,
-    topic_key: Annotated[
-        str | None, typer.Option(help="the key's path in a record's value, or @key: the record's own (default: found)")
-    ] = None,
+    topic_key: Annotated[str | None, typer.Option(help="its path in a record's value, or @key: its own key")] = None,
     position: Annotated[bool, typer.Option("--position", help="compare by topic, partition and offset")] = False,
-    columns: Annotated[
-        str | None, typer.Option(help="where they are (default: __connect_topic,__connect_partition,__connect_offset)")
-    ] = None,
+    columns: Annotated[str, typer.Option(help="the columns of a position")] = POSITION,
     value: Annotated[bool, typer.Option("--value", help="compare by the whole value")] = False,
-    document: Annotated[
-        str | None, typer.Option(help="the column with whole records (default: of the key, or payload, else none)")
-    ] = None,
-    group: Annotated[
-        str | None, typer.Option(help="only what this consumer group has committed must be stored, as connect-NAME")
-    ] = None,
-    most: Annotated[
-        float | None, typer.Option("--records-per-second", min=1, help="reads no faster (default: no limit)")
-    ] = None,
+    document: Annotated[str | None, typer.Option(help="column of whole records (default: the key's, payload)")] = None,
+    group: Annotated[str | None, typer.Option(help="only what it has committed must be stored: connect-NAME")] = None,
+    most: Annotated[float | None, typer.Option("--records-per-second", min=1, help="read no faster")] = None,
     form: Annotated[str, typer.Option("--format", help="text or json")] = "text",
-    work: Annotated[Path | None, typer.Option(help="folder for what was read (default: verify in var)")] = None,
+    work: Annotated[Path | None, typer.Option(help="folder for what was read (default: var/verify)")] = None,
     stack_name: OnRunningStack = None,
 ) -> None:
     """It reads the topic, then the sink, and changes neither. Interrupted, the same command goes on.
     Exit code 1 if something is missing, doubled or different."""
     sink, _, target = into.partition(":")
     by: By = "value" if value else "position" if key is None else "key"
-    if [key is not None, position or columns is not None, value].count(True) != 1:
+    if [key is not None, position, value].count(True) != 1:
         raise UserError("verify: give one of --key PATH, --position and --value")
     if not target or form not in ("text", "json"):
         raise UserError(f"verify: --into {into} --format {form}: give SINK:TARGET, and text or json")
     at = running_stack(stack_name).endpoints
     with ExitStack() as stack:
         table = stack.enter_context(closing(open_existing(sink, target, at)))
-        asked = Asked(topic, into, by, table.columns, key, topic_key, columns or POSITION, document)
+        asked = Asked(topic, into, by, table.columns, key, topic_key, columns, document)
         try:
             extractor = Extractor(asked, set())
         except UnusableError as error:

@@ -88,4 +88,5 @@ class Audit:
             known = did_you_mean(found.place[-1], found.names) if found.place else ""
             raise UserError(f"the {what}: none of {read:,} records has the key{known}")
         self._tell(what, read, total)
-        time.sleep(max(0.0, due - time.monotonic()))
+        if (early := due - time.monotonic()) > 0:
+            time.sleep(early)

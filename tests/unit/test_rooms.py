@@ -32,6 +32,7 @@ TOUCHES = {
     "trial": "load sinks stack services summary metrics plan bottleneck analysis",
     "live": "trial services tables runs summary metrics plan analysis",
     "environment": "trial sinks stack services plan analysis",
+    "verify": "sinks stack services tables analysis",
     "limits": "trial load sinks stack services summary metrics plan analysis",
     "doctor": "race environment trial sinks stack services plan analysis",
     "race": "limits live environment trial load sinks stack services tables runs summary metrics plan analysis",
