@@ -1,36 +1,29 @@
 """Checks that `sinkbench verify` finds what was planted in many records, and in how much memory.
 
-    .venv/bin/python -m benchmarks.verify [--records RECORDS] [--by key|position|value] [--stack]
+    .venv/bin/python -m benchmarks.verify [--records RECORDS] [--by key|position|value]
 
 Both sides are made here, as their clients give them: short records in 12 partitions, and rows in another order. Of each
-million one is missing, one doubled and one altered. With --stack, they are first written to a topic and a table of the
-local stack, which must be up, and the command itself is run. It prints times, and the peak of its resident memory.
+million one is missing, one doubled and one altered. It
+prints times, and the peak of its resident memory.
 """
 
 import argparse
-import json
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import psycopg
-from confluent_kafka import Producer
-
 from loadgen.checksum import parse
-from sinkbench.services.kafka import Kafka
 from sinkbench.settings import load_settings
-from sinkbench.stack.local import LocalStack
 from sinkbench.verify.audit import Audit
 from sinkbench.verify.content import POSITION, Asked, Extractor
 from sinkbench.verify.ledger import Ledger
-from tests.support.filled import FilledTarget, FilledTopic, Message
+from tests.support.filled import FilledTopic, Message
 
 PARTITIONS, MILLION, AT_ONCE = 12, 1_000_000, 500
 NAME = "sinkbench_verify"
@@ -81,63 +74,25 @@ def on_values(records: int, by: Any, folder: Path) -> dict[str, Any]:
         shares[what], last = shares[what] + time.monotonic() - last, time.monotonic()
 
     with closing(Ledger(str(folder / "verify.duckdb"))) as ledger:
-        topic, target = FilledTopic(ends, messages, topic=NAME), FilledTarget(lambda: table_rows(records), TABLE)
+        topic: Any
+        topic, target = FilledTopic(ends, messages, topic=NAME), SimpleNamespace(rows=lambda *_: table_rows(records))
         found = Audit(ledger, extractor, None, tell).run(topic, target, by, by_group=False)
     tell("comparison", 0, None)
     print(", ".join(f"{what} {seconds:.0f} s" for what, seconds in shares.items()))
     return found
 
 
-def on_stack(records: int, by: str, folder: Path) -> dict[str, Any]:
-    at = LocalStack(load_settings()).endpoints
-    kafka, address = Kafka(at.kafka), at.sinks["postgres"].address
-    kafka.create_topic(NAME, PARTITIONS)
-    try:
-        producer = Producer({"bootstrap.servers": at.kafka, "linger.ms": 50, "queue.buffering.max.messages": 500_000})
-        for number in range(records):
-            while True:
-                try:
-                    producer.produce(NAME, value(number), partition=number % PARTITIONS)
-                    break
-                except BufferError:
-                    producer.poll(0.1)
-        producer.flush()
-        with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute(f"CREATE UNLOGGED TABLE {NAME} ({' text, '.join(TABLE)} jsonb)".encode())
-            with connection.cursor().copy(f"COPY {NAME} FROM STDIN".encode()) as copy:
-                for chunk in rows(records):
-                    for number, text in chunk:
-                        copy.write_row((NAME, number % PARTITIONS, number // PARTITIONS, text))
-        command = [sys.executable, "-m", "sinkbench", "verify", "--topic", NAME, "--into", f"postgres:{NAME}"]
-        command += [
-            "--work",
-            str(folder),
-            "--format",
-            "json",
-            *(["--key", "payload.id"] if by == "key" else [f"--{by}"]),
-        ]
-        done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
-    finally:
-        kafka.delete_topic(NAME)
-        with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute(f"DROP TABLE IF EXISTS {NAME}".encode())
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=20 * MILLION)
     parser.add_argument("--by", choices=("key", "position", "value"), default="key")
-    parser.add_argument("--stack", action="store_true")
     given = parser.parse_args()
     started = time.monotonic()
     home = load_settings().home
     home.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=home) as folder:
-        found = (on_stack if given.stack else on_values)(given.records, given.by, Path(folder))
-    who = resource.RUSAGE_CHILDREN if given.stack else resource.RUSAGE_SELF
-    peak_bytes = resource.getrusage(who).ru_maxrss * 1024
+        found = on_values(given.records, given.by, Path(folder))
+    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print({name: count for name, count in found.items() if isinstance(count, int)})
     print(f"{time.monotonic() - started:.0f} s; peak of resident memory {peak_bytes / 1e6:,.0f} MB")
     millions = -(-given.records // MILLION)

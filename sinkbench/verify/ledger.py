@@ -25,12 +25,12 @@ _TABLES = """
 # million partitions. Content 0 is a tombstone's, 1 is not compared.
 _JUDGED = """
     CREATE OR REPLACE TEMP TABLE held AS
-    SELECT k1, k2, count(*) AS copies, min(content) AS low, max(content) AS high FROM target GROUP BY k1, k2;
+    SELECT k1, k2, count(*) AS copies, min(content) AS low FROM target GROUP BY k1, k2;
     CREATE OR REPLACE TEMP TABLE judged AS
     SELECT k1, k2, place % 1000000 AS part, place // 1000000 AS pos, hour, records, content = 0 AS gone,
-        {wanted} AS wanted, coalesce(copies, 0) AS found, greatest(found - wanted, 0) AS doubled,
+        {wanted} AS wanted, coalesce(copies, 0) AS found, found - wanted AS doubled,
         CASE WHEN gone THEN 0 ELSE greatest(wanted - found, 0) END AS missing,
-        coalesce(content <> 1 AND low <> 1 AND content NOT IN (low, high), false) AS different
+        coalesce(content <> 1 AND low <> 1 AND content <> low, false) AS different
     FROM (
         SELECT k1, k2, max(pos * 1000000 + part) AS place, arg_max(hour, pos * 1000000 + part) AS hour,
             arg_max(content, pos * 1000000 + part) AS content, count(*) AS records

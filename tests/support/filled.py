@@ -1,10 +1,8 @@
-"""A topic and a target that are there already, without services, as `sinkbench verify` reads them."""
+"""A topic that is there already, without Kafka, as `sinkbench verify` reads it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-Spans = Mapping[int, tuple[int, int]]
+from typing import NamedTuple
 
 
 class Message(NamedTuple):
@@ -47,19 +45,8 @@ class FilledTopic:
     def committed(self) -> dict[int, int]:
         return self.by_group
 
-    def records(self, spans: Spans, at_once: int) -> Iterator[list[Message]]:
+    def records(self, spans: Mapping[int, tuple[int, int]], at_once: int) -> Iterator[list[Message]]:
         for part, (first, end) in spans.items():
             for offset in range(max(first, self.starts.get(part, 0)), end, at_once):
                 self.read.append((part, offset))
                 yield list(self.make(part, offset, min(offset + at_once, end)))
-
-
-@dataclass
-class FilledTarget:
-    make: Callable[[], Iterator[list[dict[str, Any]]]]
-    columns: Mapping[str, str] = field(default_factory=dict)
-
-    def rows(self, columns: Sequence[str], at_once: int) -> Iterator[list[dict[str, Any]]]:
-        return self.make()
-
-    def close(self) -> None: ...

@@ -1,8 +1,10 @@
 """An audit from its beginning to its end, on a topic and a target without services."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from sinkbench.verify.audit import Audit
 from sinkbench.verify.content import Asked, By, Extractor
 from sinkbench.verify.ledger import Ledger
 from sinkbench.verify.report import as_text, notes
-from tests.support.filled import FilledTarget, FilledTopic, Message
+from tests.support.filled import FilledTopic, Message
 
 PARTITIONS, EACH = 2, 1_000
 TABLE = {
@@ -45,11 +47,8 @@ def topic(**more: Any) -> FilledTopic:
     return FilledTopic(dict.fromkeys(range(PARTITIONS), EACH), messages, **more)
 
 
-def target(rows: Sequence[dict[str, Any]]) -> FilledTarget:
-    def chunks() -> Iterator[list[dict[str, Any]]]:
-        yield [json.loads(json.dumps(each)) for each in rows]
-
-    return FilledTarget(chunks, TABLE)
+def target(rows: Sequence[dict[str, Any]]) -> Any:
+    return SimpleNamespace(rows=lambda columns, at_once: iter([json.loads(json.dumps(rows))]))
 
 
 Run = Callable[..., tuple[dict[str, Any], list[str]]]
@@ -58,15 +57,13 @@ Run = Callable[..., tuple[dict[str, Any], list[str]]]
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     def audit(
-        read: FilledTopic, there: FilledTarget, by: By, tell: Any = lambda *told: None, **more: Any
+        read: FilledTopic, there: Any, by: By, tell: Any = lambda *told: None, **more: Any
     ) -> tuple[dict[str, Any], list[str]]:
         extractor = Extractor(Asked("orders", "postgres:orders", by, TABLE, **more), set())
-        ledger = Ledger(str(tmp_path / "audit.duckdb"))
-        try:
-            found = Audit(ledger, extractor, None, tell).run(read, there, by, by_group=bool(read.by_group))  # type: ignore[arg-type]
+        with closing(Ledger(str(tmp_path / "audit.duckdb"))) as ledger:
+            audited: Any = read
+            found = Audit(ledger, extractor, None, tell).run(audited, there, by, by_group=bool(read.by_group))
             return found, list(notes(ledger, extractor, found))
-        finally:
-            ledger.close()
 
     return audit
 
