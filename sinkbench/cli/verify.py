@@ -18,7 +18,7 @@ from sinkbench.services.topics import TopicReader
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks import open_existing
 from sinkbench.verify.audit import Audit
-from sinkbench.verify.content import POSITION, Asked, By, Extractor
+from sinkbench.verify.content import POSITION, Asked, By, Extractor, members_of
 from sinkbench.verify.ledger import FAULTS, Ledger
 from sinkbench.verify.report import as_text, notes
 
@@ -52,12 +52,14 @@ def verify(
     at = running_stack(stack_name).endpoints
     with ExitStack() as stack:
         table = stack.enter_context(closing(open_existing(sink, target, at)))
+        reader = stack.enter_context(closing(TopicReader(at.kafka, at.kafka_settings, topic, group)))
+        first = {part: (start, min(start + 1, end)) for part, (start, end) in reader.spans().items()}
+        names = members_of(each.value() for some in reader.records(first) for each in some)
         asked = Asked(topic, into, by, table.columns, key, topic_key, columns, document)
         try:
-            extractor = Extractor(asked, set())
+            extractor = Extractor(asked, names)
         except UnusableError as error:
             raise UserError(str(error)) from None
-        reader = stack.enter_context(closing(TopicReader(at.kafka, at.kafka_settings, topic, group)))
         folder = work or CHECKOUT / load_settings().home / "verify"
         folder.mkdir(parents=True, exist_ok=True)
         arguments = json.dumps([at.kafka, at.sinks[sink].address, *asked, group]).encode()

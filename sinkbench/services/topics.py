@@ -30,6 +30,8 @@ class TopicReader:
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed",
             "queued.max.messages.kbytes": QUEUED_KILOBYTES,
+            # The target is read in between.
+            "max.poll.interval.ms": 86_400_000,
         }
         self.consumer = Consumer({**settings, "bootstrap.servers": bootstrap, **own}, logger=SILENT)
         # A request for one that is missing makes some brokers create it.

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from struct import pack
@@ -58,11 +58,14 @@ class Extractor:
         counts: what has no entry, by the reason."""
 
     def __init__(self, asked: Asked, names: set[str]) -> None:
-        """Raises UserError, with the nearest name, if the target lacks a column, and UnusableError for a wrong path."""
+        """`names` are those of some records. Raises UserError, with the nearest name, if the target lacks a column, and
+        UnusableError for a wrong path."""
         columns, document, self._key = asked.columns, asked.document, steps_of(asked.key) if asked.key else ()
         if columns and document is None:
             likely = (*self._key[:1], "payload") if len(self._key) > 1 else ("payload",)
-            document = next((name for name in likely if columns.get(name) in ("document", "text")), None)
+            # Where records have a member of that name, the column holds this.
+            keeps = [name for name in likely if columns.get(name) in ("document", "text") and name not in names]
+            document = keeps[0] if keeps else None
         self._asked, self._document, self.names = asked, document, names
         self._position = asked.position.split(",") if asked.by == "position" else []
         places = [*self._key[:1], *self._position, *([document] if document else [])]
@@ -138,6 +141,12 @@ class Extractor:
             self.counts[OTHER_TOPICS if topic != "None" else NO_KEY] += 1
             return None
         return int(partition), int(offset)
+
+
+def members_of(values: Iterable[bytes | None]) -> set[str]:
+    """The names of members of these records."""
+    found = (_unwrapped(_read(value)) for value in values if value is not None)
+    return {name for each in found if isinstance(each, dict) for name in each}
 
 
 def own_key(key: bytes | None, steps: tuple[str, ...]) -> bytes | None:

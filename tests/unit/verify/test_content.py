@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from loadgen.checksum import parse
 from sinkbench.errors import UserError
-from sinkbench.verify.content import GONE, Asked, Entry, Extractor
+from sinkbench.verify.content import GONE, Asked, Entry, Extractor, members_of
 from tests.support.anyrecords import VALUES, changed, text_of
 from tests.support.respelled import respelled
 
@@ -55,6 +55,13 @@ def test_members_in_columns_are_compared_as_their_columns_keep_them() -> None:
     assert of.row(dict(row)) == sent
     assert of.row({**row, "price": 1.51}) != sent
     assert (of.needed, of.added) == ([name for name in COLUMNS if name != "at"], {"made_by"})
+
+
+def test_a_column_payload_holds_whole_records_unless_they_have_such_a_member() -> None:
+    asked = Asked("orders", "postgres:orders", "key", TABLE, "id")
+    assert Extractor(asked, members_of([b'{"id": 7, "level": 1}'])).compared is None
+    of = Extractor(asked, members_of([None, b'{"schema": {}, "payload": {"id": 7, "payload": [1]}}']))
+    assert of.record(None, b'{"id": 7, "payload": [1]}', (0, 0)) == of.row({"id": 7, "payload": [1]})
 
 
 @pytest.mark.parametrize(
