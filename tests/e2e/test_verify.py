@@ -24,9 +24,8 @@ TARGET, PARTITIONS, RECORDS = "tides_test_verify", 3, 300
 RECORD = '{"id": %d, "place": "Zürich \U0001f30a", "level": 1e23, "more": [-0.0, null, 18446744073709551615]}'
 LOST, TWICE, CHANGED = 7, 8, 10
 PLANT = f"""
-    ALTER TABLE {TARGET} DROP CONSTRAINT {TARGET}_pkey;
     INSERT INTO {TARGET} (__connect_topic, __connect_partition, __connect_offset, payload)
-        SELECT __connect_topic, __connect_partition, __connect_offset, payload FROM {TARGET}
+        SELECT __connect_topic, __connect_partition, __connect_offset + {RECORDS}, payload FROM {TARGET}
         WHERE payload ->> 'id' = '{TWICE}';
     DELETE FROM {TARGET} WHERE payload ->> 'id' = '{LOST}';
     UPDATE {TARGET} SET payload = payload || '{{"level": 2e23}}' WHERE payload ->> 'id' = '{CHANGED}';
@@ -97,10 +96,8 @@ def test_what_is_missing_doubled_or_altered_in_a_sink_is_found_and_nothing_else(
     asked = ("verify", "--topic", TARGET, "--into", f"{name}:{TARGET}")
     for by in (("--position",), ("--value",), ("--key", into.key), ("--position", "--group", f"connect-{TARGET}")):
         done = sinkbench(*asked, *by, "--work", "work")
-        assert (done.returncode, done.stdout.splitlines()[0].partition(": ")[2]) == (
-            0,
-            "300 rows; 300 records, 0 missing, 0 doubled, 0 different",
-        ), done.stdout + done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert ": 300 rows; 300 records, 0 missing, 0 doubled, 0 different\n" in done.stdout
     into.plant()
     done = sinkbench(*asked, "--key", into.key, "--format", "json", "--records-per-second", "200")
     assert done.returncode == 1, done.stderr
