@@ -3,7 +3,6 @@
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -131,9 +130,8 @@ class Stored:
 class ExistingIndex:
     """An index, a data stream or an alias."""
 
-    columns: Mapping[str, str] = MappingProxyType({})
-
     def __init__(self, endpoints: Endpoints, target: str) -> None:
+        self.columns: Mapping[str, str] = {}
         self._client, self._target = connect(endpoints.sinks["elasticsearch"], serializer=_Exact()), target
         if not self._client.indices.exists(index=target):
             names: list[str] = []
