@@ -21,7 +21,7 @@ from tests.support.commands import Run
 from tests.support.waiting import until
 
 TARGET, PARTITIONS, RECORDS = "tides_test_verify", 3, 300
-RECORD = '{"id": %d, "place": "Zürich \U0001f30a", "level": 1e23, "more": [-0.0, null, 18446744073709551615]}'
+RECORD = '{"id": %d, "place": "Zürich \U0001f30a", "level": 1e23, "more": [-0.0, null, 9007199254740993]}'
 LOST, TWICE, CHANGED = 7, 8, 10
 PLANT = f"""
     INSERT INTO {TARGET} (__connect_topic, __connect_partition, __connect_offset, payload)
