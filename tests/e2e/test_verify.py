@@ -88,6 +88,7 @@ def _count(sink: Sink) -> int:
     return sink.count(TARGET)
 
 
+@pytest.mark.long
 def test_what_is_missing_doubled_or_altered_in_a_sink_is_found_and_nothing_else(
     into: Any, kafka: Kafka, sinkbench: Run
 ) -> None:
