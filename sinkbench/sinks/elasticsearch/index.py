@@ -140,8 +140,6 @@ def propose_index(found: Survey, checkout: Path, source: str) -> Proposal:
         within[name] = {"type": TYPES[each.kind], **details}
     # The audit needs it.
     properties["bench"] = bench
-    # As the proposed table, it refuses a record that does not fit into a field.
-    body.get("settings", {}).pop("index.mapping.ignore_malformed", None)
     left_out = {each.name: refused[each.path] for each in found.fields if each.path in refused}
     about = {"proposed_for": source, "not_indexed": left_out}
     body["mappings"] = {**body["mappings"], "properties": properties, "_meta": about}

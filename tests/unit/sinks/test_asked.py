@@ -26,11 +26,7 @@ def fields(**of: Any) -> dict[str, Any]:
 
 def test_our_own_file_is_what_it_asks_for() -> None:
     body = parse_json((CHECKOUT / "elasticsearch" / "index.json").read_text())
-    settings = {
-        "index.number_of_shards": "3",
-        "index.number_of_replicas": "0",
-        "index.mapping.ignore_malformed": "true",
-    }
+    settings = {"index.number_of_shards": "3", "index.number_of_replicas": "0"}
     mappings = {**body["mappings"], "dynamic": "false", "_meta": {"made_by": "sinkbench"}}
     assert compare(body, became(settings, mappings)) == compare({}, became()) == ([], [])
 
