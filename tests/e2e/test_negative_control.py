@@ -57,7 +57,7 @@ UNCOUNTED, UNCOMPARED = "pg hides at the count", "pg hides after it"
 SAID = {
     DELETES: Said({"lost": 1}, ("lost", "invalid"), "LOST", "LOST 1; invalid: [0-9,]+ put .*"),
     DOUBLES: Said({"duplicates": 1}, ("duplicated",), "DUPLICATED", "DUPLICATED 1"),
-    CHANGES: Said({"altered": 1}, ("altered",), "ALTERED", "ALTERED 1 of [0-9,]+ compared"),
+    CHANGES: Said({"altered": 1}, ("altered",), "ALTERED", "ALTERED 1 of [0-9,]+ compared: .*"),
     NOTHING: Said({}, (), "ok", None),
     UNCOUNTED: Said(None, ("invalid",), "invalid", "invalid: .*"),
     UNCOMPARED: Said({}, (), "checked", ".*content not checked: no record was compared .*"),
