@@ -125,6 +125,7 @@ def test_a_task_that_fails_says_which_key_of_its_file_is_the_cause_and_what_to_d
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_a_connector_that_waits_for_a_lock_is_running_and_stands_still(
     stack: LocalStack, connect: ConnectCluster, sinkbench: Run
 ) -> None:
