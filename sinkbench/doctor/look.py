@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
@@ -23,6 +23,7 @@ from sinkbench.services.causes import explained, failure
 from sinkbench.services.connect import ConnectCluster, ConnectorStatus, placement
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import Kafka
+from sinkbench.services.topics import TopicReader
 from sinkbench.sinks import sink_kind, sinks_of
 from sinkbench.sinks.jdbcurl import jdbc_url
 from sinkbench.sinks.values import SinkState
@@ -217,35 +218,46 @@ class Look:
         }
         if not seen or self._plan is not None:
             return there
-        kafka, begun = Kafka(self._endpoints.kafka, self._endpoints.kafka_settings), time.monotonic()
+        begun, left = time.monotonic(), [each for each in there if each.name in seen]
         try:
-            left = [each for each in there if each.name in seen]
-            while left and (now := time.monotonic() - begun) < WATCH_SECONDS + 2:
-                for each in left:
-                    seen[each.name].append((now, dict(_offsets(kafka, each))))
-                left = [each for each in left if not Progress(seen[each.name]).is_clear]
-                time.sleep(1 if left else 0)
-            return [self._with(each, kafka, seen[each.name]) if each.name in seen else each for each in there]
+            with ExitStack() as opened:
+                readers = {
+                    each.name: [opened.enter_context(self._reader(each, name)) for name in each.topics] for each in left
+                }
+                while left and (now := time.monotonic() - begun) < WATCH_SECONDS + 2:
+                    for each in left:
+                        seen[each.name].append((now, dict(_offsets(readers[each.name]))))
+                    left = [each for each in left if not Progress(seen[each.name]).is_clear]
+                    time.sleep(1 if left else 0)
+                watched = {name: self._progress(readers[name], of_one) for name, of_one in seen.items()}
         except ServiceError as error:
             self._unseen[Area.KAFKA] = in_one_line(error)
             return there
+        return [self._with(each, watched[each.name]) if each.name in watched else each for each in there]
 
-    def _with(self, each: Connector, kafka: Kafka, readings: list[Reading]) -> Connector:
-        waiting: dict[str, dict[int, int]] = {}
+    def _reader(self, each: Connector, topic: str) -> AbstractContextManager[TopicReader]:
+        return closing(TopicReader(self._endpoints.kafka, self._endpoints.kafka_settings, topic, each.group))
+
+    def _progress(self, readers: Sequence[TopicReader], readings: list[Reading]) -> Progress:
+        kafka = Kafka(self._endpoints.kafka, self._endpoints.kafka_settings)
+        waiting: dict[str, dict[int, tuple[int, int]]] = {}
         for (topic, number), offsets in readings[-1][1].items():
             if offsets.unread:
-                waiting.setdefault(topic, {})[number] = offsets.at
-        found, now = [one for topic, at in waiting.items() for one in kafka.next_records(topic, at)], time.time()
-        progress = Progress(
+                waiting.setdefault(topic, {})[number] = offsets.at, offsets.at + 1
+        unread = (some for reader in readers for some in reader.records(waiting.get(reader.topic, {})))
+        found, now = [one for some in unread for one in some], time.time()
+        return Progress(
             readings,
-            waited=max((now - written for written, _ in found), default=None),
+            waited=max((now - one.timestamp()[1] / 1000 for one in found), default=None),
             kept=min(filter(None, map(kafka.kept_seconds, waiting)), default=None),
-            record_bytes=mean(size for _, size in found) if found else None,
+            record_bytes=mean(len(one.value() or b"") for one in found) if found else None,
         )
-        logs = logs_of(self._stack, each.name, now - LOG_SECONDS, alone=len(self._names) == 1)
+
+    def _with(self, each: Connector, progress: Progress) -> Connector:
+        """Adds its progress, and what a log says of it if it stands still."""
+        logs = logs_of(self._stack, each.name, time.time() - LOG_SECONDS, alone=len(self._names) == 1)
         told = (explained(log(), each.config) for log in logs if progress.stands_still)
-        said = next(filter(None, told), "")
-        return replace(each, progress=progress, said=said)
+        return replace(each, progress=progress, said=next(filter(None, told), ""))
 
     # --- the sinks ---
 
@@ -292,8 +304,8 @@ class Look:
         )
 
 
-def _offsets(kafka: Kafka, each: Connector) -> Iterator[tuple[Partition, Offsets]]:
-    for topic in each.topics:
-        first, committed = kafka.end_offsets(topic, first=True), kafka.committed_offsets(each.group, topic)
-        for number, end in kafka.end_offsets(topic).items():
-            yield (topic, number), Offsets(first[number], committed.get(number, 0), end)
+def _offsets(readers: Sequence[TopicReader]) -> Iterator[tuple[Partition, Offsets]]:
+    for reader in readers:
+        committed = reader.committed()
+        for number, (first, end) in reader.spans().items():
+            yield (reader.topic, number), Offsets(first, committed.get(number, 0), end)

@@ -17,7 +17,8 @@ from sinkbench.services.http import http_client
 from sinkbench.services.worker import Workers
 from sinkbench.stack import Endpoints
 
-POLL_SECONDS = 0.5
+# Between two looks at a load: a short one, then up to a longer one.
+FIRST_SECONDS, POLL_SECONDS = 0.05, 0.5
 CHILD = "loadgen"
 # Keys of a plan's load that are also options of loadgen.
 _SHARED = {
@@ -120,11 +121,13 @@ def _in_parallel(step: Callable[[Part], None], parts: Sequence[Part]) -> None:
 
 
 def _follow(parts: Sequence[Part], progress: Callable[[int], None], stop: threading.Event) -> list[Summary]:
+    pause = FIRST_SECONDS
     while True:
         summaries = [part.summary or part.look() for part in parts]
         progress(sum(part.acknowledged for part in parts))
         done = [summary for summary in summaries if summary is not None]
         if len(done) == len(parts):
             return done
-        if stop.wait(POLL_SECONDS):
+        if stop.wait(pause):
             raise TrialFailed("the load was broken off")
+        pause = min(2 * pause, POLL_SECONDS)

@@ -10,6 +10,7 @@ from threading import Event, Lock
 
 from sinkbench.analysis.deadletters import QUEUE
 from sinkbench.errors import PlanError, ReasonCode, TargetError, TrialFailed
+from sinkbench.live.events import Events
 from sinkbench.plan.cells import Cell
 from sinkbench.race.leftovers import drop_strays, note_run
 from sinkbench.secrets import redacted
@@ -32,8 +33,8 @@ FAILED_SECONDS = 1.0
 COUNTED_SECONDS = 1.5
 
 
-class Watcher:
-    """The observer of a canary; what it is told of is too short to be shown."""
+class Watcher(Events):
+    """Shows nothing of a canary, which is short, and ends it when asked to."""
 
     def __init__(self, stop: Event) -> None:
         self._stop = stop
@@ -41,10 +42,6 @@ class Watcher:
     def phase(self, text: str) -> None:
         if self._stop.is_set():
             raise TrialFailed("the canary was broken off")
-
-    def progress(self, done: int, total: int) -> None: ...
-
-    def sample(self, sample: object) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,8 @@ def take(own: Resources, one_load: Lock) -> Failed | None:
             return Failed(own.cell, own.names.topic, {}, str(error))
         with one_load:
             found = replace(found, loaded=check_loaded(own.load_topic()), before=Before(queue=queue_of(own)))
-        logs = own.logs(time.time())
+        # Another sink's canary runs meanwhile.
+        logs = own.logs(time.time(), alone=False)
         own.start_connector()
         last = _follow(own)
         why = None if last is None else failure(last, own.config, *logs)

@@ -140,8 +140,9 @@ def validate_configs(cluster: Cluster, cells: Sequence[Cell], say: Callable[[str
     wrong: list[str] = []
     if cluster.stack.layout is None:
         kafka, key = cluster.kafka, "min.insync.replicas"
-        nodes, least = tuple(map(str, kafka.brokers())), int(kafka.broker_settings([key])[key] or 1)
-        brokers = KafkaNodes.model_construct(nodes=nodes, min_insync_replicas=least)
+        # It may not be disclosed.
+        nodes, least = tuple(map(str, kafka.brokers())), str(kafka.broker_settings([key])[key])
+        brokers = KafkaNodes.model_construct(nodes=nodes, min_insync_replicas=int(least) if least.isdigit() else 1)
         wrong += _misfits(cluster.plan, cluster.stack, brokers, cluster.records, kafka.topics())
     for cell in {cell.label: cell for cell in cells}.values():
         names = Names.of("preflight")

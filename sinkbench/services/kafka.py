@@ -135,11 +135,9 @@ class Kafka:
         }
         return frozenset(seen.brokers), found
 
-    def end_offsets(self, topic: str, *, first: bool = False) -> dict[int, int]:
-        """Returns each partition's end, or that of its `first` record."""
+    def end_offsets(self, topic: str) -> dict[int, int]:
         described = self._admin.list_topics(topic, timeout=self._seconds).topics[topic]
-        spec = OffsetSpec.earliest() if first else OffsetSpec.latest()
-        asked = {TopicPartition(topic, number): spec for number in described.partitions}
+        asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in described.partitions}
         answers = self._admin.list_offsets(asked, request_timeout=self._seconds)
         return {partition.partition: future.result().offset for partition, future in answers.items()}
 
@@ -159,14 +157,6 @@ class Kafka:
         each = -(-count // max(len(ends), 1))
         starts = {number: max(0, end - each if last else (end - each) // 2) for number, end in ends.items()}
         wanted = {number: range(start, min(ends[number], start + each)) for number, start in starts.items()}
-        return self._at(topic, wanted, timeout_seconds)
-
-    def next_records(self, topic: str, offsets: Mapping[int, int]) -> list[tuple[float, int]]:
-        """Returns when the records at these offsets were written (seconds since the epoch), and their values' bytes."""
-        found = self._at(topic, {number: range(at, at + 1) for number, at in offsets.items()}, STATUS_SECONDS)
-        return [(each.timestamp()[1] / 1000, len(each.value() or b"")) for each in found]
-
-    def _at(self, topic: str, wanted: Mapping[int, range], timeout_seconds: float) -> list[Message]:
         own = {"group.id": "sinkbench", "enable.auto.commit": False, "max.partition.fetch.bytes": FETCH_BYTES}
         consumer = Consumer({**self._settings, **own}, logger=SILENT)
         found: list[Message] = []
@@ -204,9 +194,6 @@ class Kafka:
 
     def committed(self, group: str, topic: str) -> int:
         """Returns the sum of the offsets that `group` has committed for `topic`; 0 without any."""
-        return sum(self.committed_offsets(group, topic).values())
-
-    def committed_offsets(self, group: str, topic: str) -> dict[int, int]:
         # A consumer that does not join the group. An admin client may never find a new coordinator after the old one
         # died (librdkafka issue 5511), or abort the process (issue 4605).
         if self._reader is None or self._read != (group, topic):
@@ -220,7 +207,7 @@ class Kafka:
             described = self._reader.list_topics(topic, timeout=self._seconds).topics[topic]
             self._partitions = [TopicPartition(topic, number) for number in described.partitions]
         found = self._reader.committed(self._partitions, timeout=self._seconds) if self._partitions else []
-        return {each.partition: each.offset for each in found if each.error is None and each.offset > 0}
+        return sum(each.offset for each in found if each.error is None and each.offset > 0)
 
     def kept_seconds(self, topic: str) -> float | None:
         """Returns for how long Kafka keeps a record of the topic; None: forever, or not disclosed."""

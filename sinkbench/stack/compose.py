@@ -18,7 +18,7 @@ from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.stack import Endpoints, Facts, Faults, Say, ServiceState, Stack, Usage
 from sinkbench.stack.assembly import LOG_LINES, await_ready, checks, proxy_targets
 from sinkbench.stack.containers import DOWN, PORTS, Reach, check_security, names_of, other_nodes, states_of
-from sinkbench.stack.containersecurity import INSIDE
+from sinkbench.stack.containersecurity import INSIDE, copied
 from sinkbench.stack.engine import SECURITY_LABEL, Container, ContainerMeter, DockerEngine, allowance_of
 from sinkbench.stack.proxyserver import Proxies
 from sinkbench.stack.security import OF_CONTAINERS, Security, kept_security
@@ -136,22 +136,14 @@ class ComposeStack(Stack):
         if source is None:
             raise StackError(f"the container of the service security is gone, which has the passwords; {DOWN}")
         if self._secrets is None or self._secrets[0] != source.id:
-            security = kept_security(INSIDE if self._cli is None else self._copied(source), OF_CONTAINERS)
+            folder = INSIDE
+            if self._cli is not None:
+                folder = copied(self.settings.home, self.engine.files(source, f"{INSIDE}/controller"))
+            security = kept_security(folder, OF_CONTAINERS)
             if security is None:
                 raise StackError(f"{source.name} has made no passwords; `docker logs {source.name}` says why")
             self._secrets = source.id, security
         return self._secrets[1]
-
-    def _copied(self, source: Container) -> Path:
-        folder = self.settings.home / "containers-secure"
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for name, content in self.engine.files(source, f"{INSIDE}/controller").items():
-                (folder / name).touch(0o600)
-                (folder / name).write_bytes(content)
-        except OSError as error:
-            raise StackError(f"{error.filename}: {error.strerror}; set SINKBENCH_HOME to another folder") from None
-        return folder
 
     @property
     def workers(self) -> int:

@@ -5,12 +5,13 @@ Services see only their own volume. The authority and the passwords are kept; th
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from loadgen.client import format_client_config
+from sinkbench.errors import StackError
 from sinkbench.stack.certificates import (
     LOCAL_NAMES,
     Signed,
@@ -39,6 +40,19 @@ OWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "controller": (("ca.pem", "passwords"), ()),
 }
 MOST_LOADGENS = 4
+
+
+def copied(home: Path, files: Mapping[str, bytes]) -> Path:
+    """Keeps files of the controller's for a controller outside; returns their folder. Raises StackError."""
+    folder = home / "containers-secure"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name).touch(0o600)
+            (folder / name).write_bytes(content)
+    except OSError as error:
+        raise StackError(f"{error.filename}: {error.strerror}; set SINKBENCH_HOME to another folder") from None
+    return folder
 
 
 def names_of_containers(nodes: Sequence[str], project: str) -> list[str]:

@@ -54,7 +54,7 @@ class LocalStack(Stack):
         self._home = Home(settings)
         self._supervisor = Supervisor(self._home.supervisor_config, self._home.socket)
         self._names = [node.name for node in settings.layout.nodes]
-        self._meter = Meter(self._names, self._pids, self.home)
+        self._meter = Meter(self._names, self._supervisor.pids, self.home)
 
     @property
     def workers(self) -> int:
@@ -100,15 +100,14 @@ class LocalStack(Stack):
                 states.append(ServiceState(service, state, program.pid or None, program.detail, code))
         return states
 
-    def _pids(self) -> dict[str, int]:
-        return {each.name: each.pid for each in self._supervisor.programs() if each.running}
-
     def usage(self) -> Usage:
         return self._meter.read()
 
     def facts(self) -> Facts:
         return Facts(
-            command_lines={name: words for name, pid in self._pids().items() if (words := command_line(pid))},
+            command_lines={
+                name: words for name, pid in self._supervisor.pids().items() if (words := command_line(pid))
+            },
             data_path=self.home,
         )
 
@@ -190,7 +189,7 @@ class LocalStack(Stack):
 
     def _thaw_all(self) -> None:
         """Resumes all processes that a killed controller left frozen."""
-        for pid in self._pids().values():
+        for pid in self._supervisor.pids().values():
             if is_suspended(pid):
                 resume(pid)
 
@@ -248,12 +247,12 @@ class LocalStack(Stack):
     def _act(self, what: str, service: str) -> None:
         self._log_file(service)
         if what in ("freeze", "thaw"):
-            if (pid := self._pids().get(service)) is None:
+            if (pid := self._supervisor.pids().get(service)) is None:
                 raise StackError(f"{service} does not run; `sinkbench up` starts it")
             (suspend if what == "freeze" else resume)(pid)
             return
         getattr(self._supervisor, what)(service)
         # Otherwise an immediate start would find a killed service running.
         deadline = time.monotonic() + GONE_SECONDS
-        while what == "kill" and service in self._pids() and time.monotonic() < deadline:
+        while what == "kill" and service in self._supervisor.pids() and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -264,6 +264,10 @@ class Supervisor:
             for one in infos
         ]
 
+    def pids(self) -> dict[str, int]:
+        """The process ids of the programs that run."""
+        return {each.name: each.pid for each in self.programs() if each.running}
+
     def start(self, name: str) -> None:
         """Does not wait until it is ready. Raises StackError."""
         self._do("startProcess", name, False, harmless="ALREADY_STARTED")

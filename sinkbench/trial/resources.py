@@ -110,14 +110,15 @@ class Resources:
     def status(self) -> ConnectorStatus | None:
         return self.cluster.connect.status(self.names.connector)
 
-    def logs(self, since: float) -> list[Callable[[], Iterable[str]]]:
+    def logs(self, since: float, *, alone: bool = True) -> list[Callable[[], Iterable[str]]]:
         """What is said of the connector besides its status, from `since` on (seconds since the epoch): in the workers'
-        logs, in those of the sink's services, and by the sink, to a login like the connector's."""
+        logs, in those of the sink's services, and by the sink, to a login like the connector's. Lines that name no
+        connector are of this one, unless others run meanwhile."""
 
         def refused() -> Iterator[str]:
             yield from filter(None, [self.cluster.refusal(self.cell, self.config)])
 
-        return [*logs_of(self.cluster.stack, self.names.connector, since, alone=True), refused]
+        return [*logs_of(self.cluster.stack, self.names.connector, since, alone=alone), refused]
 
     def settled(self) -> ConnectorStatus | None:
         """Status once all the cell's tasks run and have their partitions; None before."""
