@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 from types import GeneratorType
 from typing import Any
 
@@ -222,6 +223,7 @@ class ContainerMeter:
     def __init__(self, engine: DockerEngine) -> None:
         self._engine = engine
         self._last = Usage()
+        self._one_reader = Lock()
         self.forget()
 
     def forget(self) -> None:
@@ -231,7 +233,13 @@ class ContainerMeter:
         self._disk: Path | None = None
 
     def read(self, named: Mapping[str, Container]) -> Usage:
-        """Returns the usage of these containers; without CPU times within `LEAST_SECONDS` of the last reading."""
+        """Returns the usage of these containers; without CPU times within `LEAST_SECONDS` of the last reading.
+
+        Safe from several threads."""
+        with self._one_reader:
+            return self._take(named)
+
+    def _take(self, named: Mapping[str, Container]) -> Usage:
         if time.monotonic() - self._read < LEAST_SECONDS:
             return replace(self._last, cpu_seconds={})
         running = {name: each for name, each in named.items() if each.state == "running"}

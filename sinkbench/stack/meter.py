@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 
 from sinkbench.settings import existing_part
 from sinkbench.stack import Usage
@@ -97,8 +98,14 @@ class Meter:
         self._names, self._pids, self._data = names, pids, data
         self._clocks: dict[str, CpuClock] = {}
         self._jvms: dict[str, JvmClock] = {}
+        self._one_reader = Lock()
 
     def read(self) -> Usage:
+        """Safe from several threads: canaries of several sinks run at once."""
+        with self._one_reader:
+            return self._take()
+
+    def _take(self) -> Usage:
         used = {name: clock.seconds() for name, clock in self._clocks.items()}
         if absent := [name for name in self._names if used.get(name) is None]:
             pids = self._pids()

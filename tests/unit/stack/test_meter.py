@@ -1,12 +1,14 @@
 """What processes hold of the machine's memory, and what a JVM spends on itself, by what the kernel says of them."""
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from sinkbench.stack import meter
-from sinkbench.stack.meter import COMPILER, GC, MONITORING, JvmClock, part_of, resident_bytes
+from sinkbench.stack.meter import COMPILER, GC, MONITORING, JvmClock, Meter, part_of, resident_bytes
 
 BACKEND = b"""\
 Name:	postgres
@@ -86,3 +88,22 @@ def test_a_process_that_is_no_jvm_or_is_gone_has_no_parts(tmp_path: Path) -> Non
     thread(tmp_path, 1, "postgres", 100, 10)
     assert JvmClock(os.getpid(), tmp_path).seconds() == {}
     assert JvmClock(2**22 + 1).seconds() == {}
+
+
+def test_canaries_of_several_sinks_read_one_at_a_time(tmp_path: Path) -> None:
+    inside, another = threading.Lock(), threading.Event()
+
+    def pids() -> dict[str, int]:
+        if not inside.acquire(blocking=False):
+            another.set()
+            return {}
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(another.wait, 0.2).result()
+        inside.release()
+        return {"postgres": os.getpid()}
+
+    shared = Meter(["postgres"], pids, tmp_path)
+    with ThreadPoolExecutor(3) as pool:
+        read = [each.result() for each in [pool.submit(shared.read) for _ in range(3)]]
+    assert not another.is_set()
+    assert all(each.cpu_seconds["postgres"] is not None for each in read)
