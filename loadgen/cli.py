@@ -17,7 +17,7 @@ import typer
 from loadgen.client import read_client_config
 from loadgen.dataset.store import Dataset
 from loadgen.engine import run as run_load
-from loadgen.errors import ExitCode, UnusableError
+from loadgen.errors import ExitCode, OptionsError, UnusableError
 from loadgen.options import NOAA, Load, load_from
 from loadgen.reading import printable
 from loadgen.server import DEFAULT_LISTEN, hosts_of, lacking, make_app, read_users, tls_options
@@ -69,12 +69,22 @@ def run(
     records_client_config: Annotated[
         Path | None, typer.Option(help="The same for the cluster of the topic in --records")
     ] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(help="What is between the columns of your CSV; found out if left out")
+    ] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether your CSV begins with names; found out if left out"),
+    ] = None,
 ) -> None:
     """Produces records until a count or a duration is reached, then prints the summary."""
     # The options of a load are named as its fields.
     load = load_from({field: context.params[field] for field in Load.model_fields})
     settings = read_client_config(client_config)
-    dataset = None if load.records == NOAA else _open_dataset(load, records_client_config)
+    dialect = delimiter, header
+    if load.records == NOAA and dialect != (None, None):
+        raise OptionsError("delimiter, header: describe your own CSV; name its file by --records, or leave them out")
+    dataset = None if load.records == NOAA else _open_dataset(load, dialect, records_client_config)
     stop = threading.Event()
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
@@ -132,12 +142,12 @@ def serve(
     raise typer.Exit(serve_http(listen, interface, service, tls=tls, lacks=lacks))
 
 
-def _open_dataset(load: Load, client_config: Path | None) -> Dataset:
+def _open_dataset(load: Load, dialect: tuple[str | None, bool | None], client_config: Path | None) -> Dataset:
     """Reads the user's own records and describes them on standard error."""
     # Imports DuckDB, which is slow.
     from loadgen.dataset.source import open_dataset
 
-    dataset = open_dataset(load.records, load.key, read_client_config(client_config))
+    dataset = open_dataset(load.records, load.key, read_client_config(client_config), dialect=dialect)
     print("loadgen:", dataset.facts.in_words, file=sys.stderr)
     if load.asked is None or load.asked > dataset.facts.records:
         print("loadgen: they go round if there are fewer than are asked for", file=sys.stderr)

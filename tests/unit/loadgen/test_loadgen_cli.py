@@ -53,6 +53,8 @@ def test_the_exit_code_tells_how_it_ended(
         ([*ARGUMENTS, "--akcs", "1"], "--akcs"),
         ([*ARGUMENTS, "--acks", "2"], "acks: found '2'"),
         ([*ARGUMENTS, "--keys", "many"], "--keys"),
+        ([*ARGUMENTS, "--delimiter", ";"], "name its file by --records"),
+        ([*ARGUMENTS, "--no-header"], "name its file by --records"),
     ],
 )
 def test_unusable_input_is_one_line_and_exit_code_2(
@@ -74,6 +76,17 @@ def test_options_reach_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
         "bootstrap": "127.0.0.1:9", "topic": "tides", "count": 5,
         "keys": 3, "rate": 7, "run": "r", "first_seq": 9, "acks": "1", "linger_ms": 2.5,
     }  # fmt: skip
+
+
+def test_a_csv_is_read_as_its_options_describe_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    running(monkeypatch)
+    path = tmp_path / "gauges.csv"
+    path.write_text("1;2,5;3\n4;5,5;6\n")
+    options = ["--records", str(path), "--delimiter", ";", "--no-header", "--no-progress"]
+    assert cli.main([*ARGUMENTS, *options]) == 0
+    assert "columns: 3, delimiter: ';'" in capsys.readouterr().err
 
 
 SECRET = "hunter2-hunter2"  # noqa: S105
