@@ -105,10 +105,9 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As typer's, which can suggest no command that it has not imported."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from sinkbench.secrets import readable
             from sinkbench.suggest import did_you_mean
 
-            ctx.fail(readable(f"No such command '{args[0]}'{did_you_mean(args[0], COMMANDS)}"))
+            ctx.fail(f"No such command '{args[0]}'{did_you_mean(args[0], COMMANDS)}")
         for option in (arg.split("=")[0] for arg in args):
             if option in RENAMED:
                 ctx.fail(f"No such option: {option}; it was renamed to {RENAMED[option]}")
@@ -186,11 +185,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         conceal(password)
     try:
         check_place(Path(sys.argv[0]), Path(sys.prefix))
-        app(args=None if arguments is None else list(arguments), prog_name="sinkbench")
+        code = app(args=None if arguments is None else list(arguments), prog_name="sinkbench", standalone_mode=False)
     except Interrupted:
         return EXIT_INTERRUPTED
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else EXIT_DONE
+    except typer.exceptions.TyperException as error:
+        text = error.format_message().rstrip(".")
+        if text.startswith("Usage:"):
+            sys.stderr.write(f"{text}\n")
+        else:
+            _complain(f"{text}; see `{getattr(getattr(error, 'ctx', None), 'command_path', 'sinkbench')} -h`")
+        return EXIT_UNUSABLE
     except SinkbenchError as error:
         _complain(str(error))
         return EXIT_UNUSABLE
@@ -204,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A disk, or a permission.
         _complain(f"{error.filename}: {error.strerror}" if error.filename else in_one_line(error))
         return EXIT_UNUSABLE
-    return EXIT_DONE
+    return code if isinstance(code, int) else EXIT_DONE
 
 
 if __name__ == "__main__":

@@ -136,11 +136,14 @@ class Pilots:
         own = Resources(self._cluster, replace(cell, rows_before=0), names, records, self._events)
         with cleaning(lambda: own.remove(topic=False), self._recover):
             found = take_pilot(own, seconds_left)
-            self._recover()
+            # A JVM whose heap is nearly full makes no progress for long before it dies.
+            died = out_of_memory(self._cluster.stack)
+            recover(self._cluster, self._events)
             # The index or table exists now, as in all trials.
             self._journal.add_sink(cell.sink, _but_set(self._cluster.sink(cell.sink).settings(names.target, {}), cell))
+        if died is not None or found.records_per_second is None:
+            self._events.say(f"pilot of {cell.place}: {died or found.problem}")
         if found.records_per_second is None:
-            self._events.say(f"pilot of {cell.place}: {found.problem}")
             return found
         sizes.learn(cell.place, found.records_per_second)
         return found

@@ -27,6 +27,24 @@ def test_an_unknown_command_and_a_renamed_option_are_refused_with_the_right_name
     assert "No such option: --fail-if-dearer; it was renamed to --fail-if-cpu-higher" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["race", "--foo"], "No such option: --foo; see `sinkbench race -h`"),
+        (["race", "--trials", "many"], "'--trials': Input should be a valid integer"),
+        (["scale"], "Missing argument"),
+        (["show", "--all", "a", "b"], "unexpected extra argument"),
+    ],
+)
+def test_unusable_input_is_one_line(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("sinkbench: ")
+    assert words in told.err
+    assert told.err.count("\n") == 1
+
+
 def test_the_help_has_groups_and_summaries_that_are_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
     for option in ("-h", "--help"):
         assert main([option]) == 0
@@ -64,7 +82,7 @@ def test_a_short_command_does_not_wait_for_what_a_race_needs(module: str) -> Non
 
 
 @pytest.mark.parametrize("given", [["race"], ["show"], ["doctor", "--stack"], []])
-@pytest.mark.parametrize("token", ["x" * 5_000, "x " * 2_500])
+@pytest.mark.parametrize("token", ["x" * 5_000, "x " * 2_500, "--" + "x" * 5_000])
 def test_a_refusal_does_not_repeat_a_page_of_what_was_given(
     given: list[str], token: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -72,5 +90,6 @@ def test_a_refusal_does_not_repeat_a_page_of_what_was_given(
     said = capsys.readouterr().err
     assert "xxx" in said or "x x x" in said
     assert len(said) < 2_500
+    assert said.count("\n") == 1
     # What to do comes after it.
     assert not said.rstrip().endswith("...")
