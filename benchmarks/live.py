@@ -1,4 +1,4 @@
-"""Measures the CPU time of the views of a run, and prints the figures that docs/where.md quotes.
+"""Measures the CPU time of the views of a run, and prints the figures that docs/studies/repeatability.md quotes.
 
     .venv/bin/python -m benchmarks.live [--seconds SECONDS]
 

@@ -1,4 +1,4 @@
-"""Times `sinkbench report` of a long simulated run, and prints the figures that docs/report.md quotes.
+"""Times `sinkbench report` of a long simulated run, and prints the times and sizes.
 
     .venv/bin/python -m benchmarks.report [--seconds SECONDS]
 

@@ -53,9 +53,9 @@ def ratio_by_block(to: str, above: Mapping[int, float], below: Mapping[int, floa
 
 
 def ratio_of(to: str, above: Mapping[int, float], below: Mapping[int, float], of_medians: float) -> RatioTo | None:
-    """The one ratio of two cells that tables, exports and answers give: `ratio_by_block` or, if they share no block,
-    that of their medians (with `blocks` 0)."""
-    if above.keys() & below.keys():
+    """The one ratio of two cells that tables, exports and answers give: `ratio_by_block` or, if they share fewer than 5
+    blocks, that of their medians (with `blocks` 0). It lies between the quotients of their lowest and highest rates."""
+    if len(above.keys() & below.keys()) >= FEWEST_BLOCKS:
         return ratio_by_block(to, above, below)
     return RatioTo(to=to, estimate=of_medians, blocks=0) if of_medians > 0 else None
 

@@ -2,13 +2,14 @@
 
 import json
 import math
+import statistics
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sinkbench.analysis.intervals import interval_of_median, ratio_by_block, relative_width, widened_level
+from sinkbench.analysis.intervals import interval_of_median, ratio_by_block, ratio_of, relative_width, widened_level
 from tests.support.counts import count
 from tests.support.present import present
 from tests.support.rates import NORMAL, SKEWED, STALLS, Draw
@@ -59,6 +60,24 @@ def test_fewer_than_five_values_have_no_interval(values: list[float]) -> None:
 def test_a_ratio_of_few_blocks_has_an_estimate_and_no_interval() -> None:
     found = present(ratio_by_block("b", {1: 200.0, 2: 200.0, 9: 1.0}, {1: 100.0, 2: 100.0, 8: 7.0}))
     assert (found.estimate, found.blocks, found.interval) == (pytest.approx(2), 2, None)
+
+
+@given(
+    st.dictionaries(st.integers(1, 9), st.floats(1, 1e5), min_size=1),
+    st.dictionaries(st.integers(1, 9), st.floats(1, 1e5), min_size=1),
+)
+def test_the_ratio_of_a_table_lies_between_the_quotients_of_the_rates_beside_it(
+    above: dict[int, float], below: dict[int, float]
+) -> None:
+    # Trials that were taken again lie in other blocks: one shared block must not decide.
+    medians = statistics.median(above.values()) / statistics.median(below.values())
+    found = present(ratio_of("b", above, below, medians))
+    low, high = min(above.values()) / max(below.values()), max(above.values()) / min(below.values())
+    assert low * (1 - 1e-9) <= found.estimate <= high * (1 + 1e-9)
+    if len(above.keys() & below.keys()) < 5:
+        assert (found.estimate, found.blocks, found.interval) == (medians, 0, None)
+    else:
+        assert found == ratio_by_block("b", above, below)
 
 
 @pytest.mark.parametrize(("above", "below"), [({}, {}), ({1: 5.0}, {2: 5.0}), ({1: 0.0, 2: 5.0}, {1: 5.0, 2: 5.0})])
