@@ -16,6 +16,8 @@ def keyed_by(config: Mapping[str, str]) -> str | None:
         mode = next((key for key in ("primary.key.mode", "pk.mode") if key in config), "primary.key.mode")
         upserts = config.get("insert.mode", "").lower() in ("upsert", "update")
         return mode if upserts and config.get(mode, "").lower() == "record_key" else None
+    if config.get("connector.class", "").startswith("sinkbench.reference."):
+        return "write" if config.get("write") == "upsert" else None
     if kind.lower() in ("elasticsearchsinkconnector", "opensearchsinkconnector"):
         return "key.ignore" if config.get("key.ignore", "false").lower() == "false" else None
     ids = (f"{at}.headers" for at in transforms if config.get(f"{at}.type", "").endswith("HeaderFrom$Key"))

@@ -8,7 +8,11 @@ from sinkbench.sinks.jdbcurl import POOLER, given, jdbc_url, pool_bean
 
 DEBEZIUM = "io.debezium.connector.jdbc.JdbcSinkConnector"
 # These keep one connection for each task.
-OF_ONE = ("io.confluent.connect.jdbc.JdbcSinkConnector", "io.aiven.connect.jdbc.JdbcSinkConnector")
+OF_ONE = (
+    "io.aiven.connect.jdbc.JdbcSinkConnector",
+    "io.confluent.connect.jdbc.JdbcSinkConnector",
+    "sinkbench.reference.PostgresCopyConnector",
+)
 CAMEL_URL = "camel.sink.url"
 # JDBC names of databases that differ from the sink's name.
 _SCHEMES = {"postgresql": "postgres"}
@@ -70,7 +74,7 @@ def one_by_one(config: Mapping[str, str]) -> str | None:
     url = config.get(CAMEL_URL)
     if url is not None:
         return _camel_one_by_one(url, config)
-    for key in ("batch.size", "consumer.override.max.poll.records"):
+    for key in ("batch.size", "batch.records", "consumer.override.max.poll.records"):
         if _number(config, key, 500) <= 1:
             return f"{key} is {config[key]}; raise it to 500 or more"
     return None
@@ -91,8 +95,9 @@ def _camel_one_by_one(url: str, config: Mapping[str, str]) -> str | None:
 
 def batch_of(config: Mapping[str, str]) -> tuple[str, int] | None:
     """The key of a batch's size in records, and the size; None if the file has none."""
-    key = "camel.aggregation.size" if CAMEL_URL in config else "batch.size"
-    return (key, size) if (size := _number(config, key, 0)) > 0 else None
+    keys = ("camel.aggregation.size",) if CAMEL_URL in config else ("batch.size", "batch.records")
+    sizes = ((key, _number(config, key, 0)) for key in keys)
+    return next((each for each in sizes if each[1] > 0), None)
 
 
 def poll_of(config: Mapping[str, str], partitions: float, record_bytes: float | None) -> tuple[str, int]:

@@ -40,7 +40,12 @@ READY_SECONDS, MORE_SECONDS, USUAL_NODES = 120.0, 10.0, 7
 # The process of a killed service ends at once, except for pending writes in the kernel.
 GONE_SECONDS = 10.0
 PLUGINS = frozenset(
-    {"org.apache.camel.kafkaconnector.CamelSinkConnector", "io.debezium.connector.jdbc.JdbcSinkConnector"}
+    {
+        "io.debezium.connector.jdbc.JdbcSinkConnector",
+        "org.apache.camel.kafkaconnector.CamelSinkConnector",
+        "sinkbench.reference.ElasticsearchBulkConnector",
+        "sinkbench.reference.PostgresCopyConnector",
+    }
 )
 
 

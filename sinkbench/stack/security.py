@@ -11,7 +11,11 @@ from sinkbench.services.access import Access
 
 ACCOUNT = "sinkbench"
 """The user of every service, and PostgreSQL's database; without security also the password."""
-WITHOUT_SECURITY = {"ELASTICSEARCH_TLS": "false", "POSTGRES_CA": "", "POSTGRES_SSLMODE": "prefer"}
+WITHOUT_SECURITY = {
+    **dict.fromkeys(("ELASTICSEARCH_CA", "ELASTICSEARCH_PASSWORD", "ELASTICSEARCH_USER", "POSTGRES_CA"), ""),
+    "ELASTICSEARCH_TLS": "false",
+    "POSTGRES_SSLMODE": "prefer",
+}
 """The variables of connector files if services require no passwords."""
 SERVICES = ("kafka", "connect", "elasticsearch", "postgres", "keystore")
 """Names of the passwords; PgBouncer's users are those of PostgreSQL."""

@@ -45,7 +45,9 @@ class ElasticsearchSection(HttpSection, SinkSection):
         return Endpoint(self.url, access=replace(self.access, api_key=self.api_key), options={"index": self.index})
 
     def variables(self) -> Mapping[str, str]:
-        return {"ELASTICSEARCH_INDEX": self.index}
+        # Workers have a login of their own, if any.
+        none = ("ELASTICSEARCH_CA", "ELASTICSEARCH_PASSWORD", "ELASTICSEARCH_USER")
+        return {"ELASTICSEARCH_INDEX": self.index, **dict.fromkeys(none, "")}
 
 
 def ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:

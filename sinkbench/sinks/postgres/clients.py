@@ -79,8 +79,8 @@ SEES_BACKENDS = "SELECT pg_has_role('pg_read_all_stats', 'USAGE')"
 WAITING = 0.3
 CLIENT_WAITING = 0.5
 TIMEOUT_SECONDS = 10
-# pgjdbc's application name, unless its URL sets `ApplicationName`.
-DRIVER = "PostgreSQL JDBC Driver"
+# pgjdbc's application name, unless its URL sets `ApplicationName`, and that of our own connector.
+DRIVERS = ("PostgreSQL JDBC Driver", "sinkbench-reference")
 # PostgreSQL has `reserved_connections` since version 16.
 ASKED = """
     SELECT current_setting('max_connections')::int AS most,
@@ -261,7 +261,7 @@ def look(endpoints: Endpoints) -> SinkState:
 def database_of(asked: Row, sessions: Sequence[Row], pooled: Container[int]) -> Database:
     """A server by answers; `pooled` are ports of a pooler's connections."""
     seen = bool(asked["sees"])
-    by_jdbc = sum(row["name"] == DRIVER and row["port"] not in pooled for row in sessions)
+    by_jdbc = sum((row["name"] or "").startswith(DRIVERS) and row["port"] not in pooled for row in sessions)
     used = sum(row["name"] != APPLICATION for row in sessions) if seen else int(asked["backends"])
     return Database(int(asked["most"]), int(asked["reserved"]), used, by_jdbc if seen else None)
 

@@ -16,7 +16,7 @@ _INSERT = re.compile(r"sql:\s*insert\s+into\s+([^\s(?]+)", re.IGNORECASE)
 
 
 def misfits(config: Mapping[str, str], load: Offered, endpoint: Endpoint | None) -> Iterator[Misfit]:
-    places = [(key, config[key]) for key in ("collection.name.format", "table.name.format") if key in config]
+    places = [(key, config[key]) for key in ("collection.name.format", "table.name.format", "table") if key in config]
     if (into := _INSERT.match(config.get("camel.sink.url", ""))) is not None:
         places.append(("camel.sink.url", into[1]))
     for key, name in places:

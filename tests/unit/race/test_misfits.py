@@ -160,6 +160,8 @@ def moved(kind: str, **keys: str) -> dict[str, str]:
         ("elasticsearch", {"camel.sink.url": CAMEL, "camel.sink.endpoint.indexName": "x"}, "endpoint.indexName: .* x,"),
         ("elasticsearch", {"camel.sink.url": f"{CAMEL}&indexName=a-{{{{topics}}}}"}, r"into a-\{\{topics\}\}, not"),
         ("elasticsearch", {"topic.index.map": "a:b"}, "topic.index.map: .* into a:b, not .*; take it out"),
+        ("elasticsearch", {"index": "readings"}, r"index: the documents would go into readings, not .*; name \$"),
+        ("postgres", {"table": "readings"}, r"table: the records would go into readings, not .*; name it \$\{topic"),
         # What a converter cannot read.
         ("postgres", {"value.converter": "io.confluent.connect.avro.AvroConverter"}, "AvroConverter cannot read rec"),
         ("postgres", {"key.converter": JSON}, "key.converter: JsonConverter cannot read the records' keys"),
@@ -196,6 +198,8 @@ def test_what_a_connector_file_shows_is_refused_in_one_line(
         ("elasticsearch", {"camel.sink.url": f"{CAMEL}&indexName=theirs"}),
         ("elasticsearch", {"camel.sink.url": f"{CAMEL}&indexName={{{{topics}}}}"}),
         ("postgres", {QUEUE: "d", COPIES: "1"}),
+        ("postgres", {"table": "${topic}"}),
+        ("elasticsearch", {"index": "${topic}"}),
     ],
 )
 def test_what_leads_to_the_trials_target_is_not_refused(sink: str, config: dict[str, str], folder: Path) -> None:
