@@ -13,18 +13,21 @@ LONGEST = 240
 _NO_CONNECTION = "Unable to determine Dialect without JDBC metadata"
 HIDDEN = "no connection to the database came about; the reason is in the worker's log alone"
 # A key has a column for each of Debezium's JDBC, other JDBC, Elasticsearch and OpenSearch, and Camel, if it is not of
-# all. The connector file fills in "*"; behind ":" is the part of its value. {1} is the pattern's first group.
+# all, and more for the reference connectors, of which the last in the file is meant. The connector file fills in "*";
+# behind ":" is the part of its value. {1} is the pattern's first group.
+_REFERENCE = "sinkbench.reference."
 _FAMILIES = re.compile(r"(debezium)|(JdbcSink)|(Elasticsearch|Opensearch)|(camel)")
-_USER = "connection.username|connection.user|connection.username|camel.*.username"
-_LOGIN = f"{_USER} connection.password|connection.password|connection.password|camel.*.password"
-_URL = "connection.url|connection.url|connection.url|camel.*url"
-_TABLE = "collection.name.format|table.name.format|topics|camel.sink.url"
+_USER = "connection.username|connection.user|connection.username|camel.*.username|elasticsearch.username"
+_AUTH = "connection.password|connection.password|connection.password|camel.*.password|elasticsearch.password"
+_LOGIN = f"{_USER} {_AUTH}"
+_URL = "connection.url|connection.url|connection.url|camel.*url|elasticsearch.hosts"
+_TABLE = "collection.name.format|table.name.format|topics|camel.sink.url|index|table"
 _CREATE, _EVOLVE = "schema.evolution|auto.create||", "schema.evolution|auto.evolve||"
-_KEY, _KEY_FIELDS = "primary.key.mode|pk.mode|key.ignore|", "primary.key.fields|pk.fields||"
-_INSERT = "insert.mode|insert.mode|write.method|camel.sink.url:operation"
-_BATCH = "batch.size|batch.size|batch.size|camel.aggregation.size"
+_KEY, _KEY_FIELDS = "primary.key.mode|pk.mode|key.ignore||write", "primary.key.fields|pk.fields|||key.column"
+_INSERT = "insert.mode|insert.mode|write.method|camel.sink.url:operation|delivery"
+_BATCH = "batch.size|batch.size|batch.size|camel.aggregation.size|batch.records"
 _POOL = "connection.pool.max_size|||camel.*.maxTotal tasks.max"
-_RETRY = "connection.restart.on.errors|max.retries|max.retries|"
+_RETRY = "connection.restart.on.errors|max.retries|max.retries||retry.for.ms"
 _POLL, _FETCH = "consumer.override.max.poll.records", "consumer.override.max.partition.fetch.bytes"
 _VALUE, _CHANGE = "value.converter", "transforms"
 # Startup parameters that have another name in a URL.
@@ -116,7 +119,7 @@ _TABLE_OF_CAUSES: tuple[tuple[str, ...], ...] = (
      f"{_BATCH} ||max.in.flight.requests| tasks.max", "write less at once: the cluster has more than it can take"),
     (r"is unauthorized for|HTTP/\S+ 403|security_exception", _USER,
      "give this user the right to write to the index, and to create it"),
-    (r"index_not_found|no such index", "topics|topics|topics|camel.sink.url:indexName",
+    (r"index_not_found|no such index", "topics|topics|topics|camel.sink.url|index:indexName",
      "create the index, or allow it in action.auto_create_index"),
     # A connection that ended may be what follows from any of these.
     (r"terminating connection|database system is|I/O error occurred while sending|Connection (?:reset|closed)"
@@ -154,9 +157,12 @@ def explained(said: Iterable[str], config: Mapping[str, str], *, of_key: bool = 
 def _key(spec: str, parts: list[str], config: Mapping[str, str], of_key: bool) -> str:
     """The key that a spec means in this connector file, with the part of its value; "" if it has none."""
     columns, _, part = spec.format(*parts).partition(":")
-    names, family = columns.split("|"), _FAMILIES.search(config.get("connector.class", ""))
+    names, kind = columns.split("|"), config.get("connector.class", "")
+    family = _FAMILIES.search(kind)
     if len(names) == 1:
         (name,) = names
+    elif kind.startswith(_REFERENCE):
+        name = next((each for each in reversed(names) if each in config), "")
     elif family is None or family.lastindex is None:
         name = next((each for each in names if each in config), "")
     else:

@@ -27,6 +27,10 @@ CAMEL = {
 }
 BULK = {**CAMEL, "camel.sink.url": "elasticsearch://x?operation=Bulk&indexName=tides"}
 BULK.pop("camel.beans.pool.url")
+COPY = {"connector.class": "sinkbench.reference.PostgresCopyConnector", "topics": "t", "table": "t",
+        "connection.url": "jdbc:postgresql://h/b", "connection.username": "u"}  # fmt: skip
+OURS = {"connector.class": "sinkbench.reference.ElasticsearchBulkConnector", "topics": "t", "index": "t",
+        "elasticsearch.hosts": "h:9200", "elasticsearch.username": "u"}  # fmt: skip
 STARTUP = "take it out, or add it to ignore_startup_parameters"
 ROWS = "Batch entry 0 INSERT INTO t VALUES (('permission denied for x')) was aborted: ERROR: value too long for type"
 
@@ -45,6 +49,10 @@ SAID = [
     (CONFLUENT, f'{PG}: FATAL: password authentication failed for user "u"', "(connection.user, connection.password)"),
     (CAMEL, f"{PG}: FATAL: no such database: nosuch", "(camel.beans.pool.url): name a database"),
     (DEBEZIUM, f"{PG}: The server does not support SSL.", "(connection.url: ssl): set sslmode"),
+    (COPY, f'{PG}: ERROR: relation "t" does not exist', '(table): create the table'),
+    (COPY, "java.net.UnknownHostException: nohost", "no host nohost (connection.url)"),
+    (OURS, "java.net.UnknownHostException: nohost", "no host nohost (elasticsearch.hosts)"),
+    (OURS, "a.B: index_not_found_exception: no such index [t]", "(index): create the index"),
     (BULK, "java.net.UnknownHostException: nohost: Name or service not known", "no host nohost (camel.sink.url)"),
     (SEARCH, "java.net.ConnectException: Connection refused",
      "Connection refused (connection.url): start that service"),
@@ -129,7 +137,7 @@ def test_every_line_of_the_table_has_words_and_a_fix_that_can_be_written() -> No
     for pattern, keys, fix, words in CAUSES:
         assert not keys.startswith("{0}"), pattern.pattern
         assert fix, pattern.pattern
-        assert {each.count("|") for each in keys.split()} <= {0, 3}, keys
+        assert {each.count("|") for each in keys.split()} <= {0, *range(3, 6)}, keys
         assert set(re.findall(r"\{(\d)\}", f"{keys} {words}")) <= set("0123456789"[: pattern.groups + 1])
 
 
