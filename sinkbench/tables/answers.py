@@ -134,18 +134,15 @@ def _decide(cells: Sequence[CellSummary], summary: RunSummary) -> str:
 
 def _compared(pair: Pair, summary: RunSummary) -> str:
     interval, faster, slower = pair.ratio.interval, cell_name(pair.faster, summary), cell_name(pair.slower, summary)
-    searched = pair.faster.mode == "capacity"
+    searched, ends = pair.faster.mode == "capacity", pair if interval is None else interval
     sure = ""
     if not searched and pair.low != pair.high:
-        kind, ends = ("min-max", pair) if interval is None else (f"{percent(interval.confidence)} CI", interval)
+        kind = "min-max" if interval is None else f"{percent(interval.confidence)} CI"
         sure = f" ({kind} {times(ends.low)}-{times(ends.high)})"
     does = "sustained" if searched else "stored"
-    sentence = f"{faster} {does} {times(pair.ratio.estimate)} times as many records/s as {slower}{sure}"
-    if interval is not None and interval.low <= 1 <= interval.high:
+    if ends.low <= 1 <= ends.high and not searched:
         return f"no difference found between {faster} and {slower}{sure}."
-    if interval is None and not searched and pair.low <= 1:
-        return f"{sentence}, but their trials overlap: no difference seen."
-    return f"{sentence}."
+    return f"{faster} {does} {times(pair.ratio.estimate)} times as many records/s as {slower}{sure}."
 
 
 def _change(found: Change, summary: RunSummary) -> str:

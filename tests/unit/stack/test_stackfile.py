@@ -95,6 +95,7 @@ def test_a_whole_file_gives_every_endpoint_with_its_secrets(folder: Path) -> Non
     assert found.connect_variables == {
         **{"ELASTICSEARCH_INDEX": "others", "POSTGRES_HOST": "db.internal", "POSTGRES_PORT": "5432"},
         **{"POSTGRES_PASSWORD": SECRET, "POSTGRES_SSLMODE": "prefer", "POSTGRES_CA": ""},
+        **dict.fromkeys(("ELASTICSEARCH_CA", "ELASTICSEARCH_PASSWORD", "ELASTICSEARCH_USER"), ""),
     }
     assert found.sinks["elasticsearch"].access == Access(api_key=SECRET, ca=ca)
     assert found.sinks["elasticsearch"].options == {"index": "others"}
