@@ -17,6 +17,8 @@ from sinkbench.results import CellSummary, RatioTo, RunSummary
 Job = frozenset[str]
 # A connector that writes record by record shows slightly more or fewer than one, because of other writes.
 ONE_BY_ONE = 1.5
+# Of sinkbench's own connectors, of one design for every sink.
+REFERENCE = "sinkbench.reference."
 # The published comparison: one request per record with Elasticsearch, batches with PostgreSQL.
 _PUBLISHED = ("elasticsearch/camel-index", "postgres/jdbc")
 
@@ -170,7 +172,7 @@ def published_of(summary: RunSummary) -> Pair | None:
 class Change:
     """What one change of a pipeline does to its rate: `second` has it, `first` does not."""
 
-    what: Literal["batches", "indexes", "pooler"]
+    what: Literal["connector", "batches", "indexes", "pooler"]
     first: CellSummary
     second: CellSummary
 
@@ -191,7 +193,8 @@ def changes_of(summary: RunSummary) -> list[Change]:
     """For each kind of change and sink the two fastest cells with equally many tasks that differ in it alone, at the
     fewest tasks that have both; of indexes those whose jobs differ most."""
     drains = [cell for cell in compared_cells(summary) if cell.mode == "drain" and cell.passed]
-    kinds: dict[Literal["batches", "indexes", "pooler"], Callable[[CellSummary, CellSummary], bool]] = {
+    kinds: dict[Literal["connector", "batches", "indexes", "pooler"], Callable[[CellSummary, CellSummary], bool]] = {
+        "connector": _differ_in_connector,
         "batches": _differ_in_batches,
         "indexes": _differ_in_indexes,
         "pooler": _differ_in_pooler,
@@ -214,6 +217,13 @@ def _told_first(pair: tuple[CellSummary, CellSummary]) -> tuple[float, ...]:
 
 def _alike(one: CellSummary, other: CellSummary, *names: str) -> bool:
     return all(getattr(one, name) == getattr(other, name) for name in ("form", "acks", "settings", *names))
+
+
+def _differ_in_connector(one: CellSummary, other: CellSummary) -> bool:
+    """Whether the second has the reference connector, and the first another one, to the same target."""
+    is_reference = [(cell.connector or "").startswith(REFERENCE) for cell in (one, other)]
+    same = job_of(one) == job_of(other) and _alike(one, other, "target", "pool")
+    return is_reference == [False, True] and one.connector is not None and same
 
 
 def _differ_in_batches(one: CellSummary, other: CellSummary) -> bool:

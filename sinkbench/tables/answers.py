@@ -153,6 +153,10 @@ def _change(found: Change, summary: RunSummary) -> str:
     estimate, low, high = found.ratio
     not_final = [marked_name(cell, summary) for cell in (first, second) if not is_final(cell)]
     end = f" (fastest trials; not final: {' and '.join(not_final)})." if not_final else "."
+    if found.what == "connector":
+        less = percent(1 / estimate) if low == high else f"{percent(1 / estimate)} ({share_span(1 / high, 1 / low)} %)"
+        names = [cell_name(cell, summary) for cell in (first, second)]
+        return f"Connector: {names[0]} reaches {less} of the rate of {names[1]}{end}"
     if found.what == "batches":
         sizes = f"{whole(second.records_per_write)} records a request, not {whole(first.records_per_write)},"
         span = "" if low == high else f" ({times(low)}-{times(high)})"

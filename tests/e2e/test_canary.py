@@ -34,17 +34,25 @@ def test_ten_records_show_what_is_wrong_with_each_pipeline_and_nothing_of_them_s
     (tmp_path / "mine.yaml").write_text(
         f"pipelines:\n  - pipeline: postgres/jdbc\n    label: elsewhere\n    overrides:{ROUTED}"
         f"  - {{pipeline: postgres/jdbc, label: nowhere, overrides: {{{nowhere}}}}}\n"
+        f"  - {{pipeline: postgres/jdbc, label: broken, target: '{tmp_path}/broken.sql'}}\n"
+        f"  - {{pipeline: postgres/jdbc, label: lacking, target: '{tmp_path}/lacking.sql'}}\n"
         f"  - elasticsearch/camel-bulk\ntrials: 1\n{DRAIN}\n"
     )
+    (tmp_path / "broken.sql").write_text("CREATE TABLE tides (payload jsonb,);\n")
+    (tmp_path / "lacking.sql").write_text("CREATE TABLE tides (id bigint GENERATED ALWAYS AS IDENTITY, p jsonb);\n")
     done = sinkbench("race", "mine.yaml")
     assert done.returncode == 2, done.stdout + done.stderr
     lines = done.stderr.splitlines()
-    assert len(lines) == 2, done.stderr
+    assert len(lines) == 4, done.stderr
     assert "elsewhere: 10 of 10 records did not arrive in postgres" in lines[0]
     assert "meanwhile 10 went into postgres's theirs_tides_" in lines[0]
     assert "(removed again)" in lines[0]
     assert "nowhere: 3 of 3 tasks FAILED" in lines[1]
     assert "password" in lines[1]
+    assert "broken" in lines[2]
+    assert "syntax error" in lines[2]
+    assert "lacking" in lines[3]
+    assert "has no column payload" in lines[3]
     assert list((tmp_path / "results").glob("*")) == []
     assert left_behind(stack) == []
     assert "their group" not in kafka.groups()

@@ -220,6 +220,21 @@ def test_single_changes_are_told_of_cells_that_differ_in_nothing_else() -> None:
     assert [each.what for each in changes_of(run_summary(cells[2], other))] == []
 
 
+def test_the_fastest_connector_that_people_use_is_compared_with_the_reference_connector_at_the_same_job() -> None:
+    ours = {"connector": "sinkbench.reference.ElasticsearchBulkConnector"}
+    cells = [
+        doing(INDEX, 1_000, connector="a.Camel"),
+        doing(BULK, 20_000, 22_000, 24_000, connector="a.Camel"),
+        doing("elasticsearch/reference-bulk", 44_000, 50_000, 56_000, **ours),
+        doing("elasticsearch/reference-bare", 90_000, 95_000, 99_000, job=(), target="none.json", **ours),
+        doing(JDBC, 80_000, job=(), connector="d.Jdbc"),
+        doing("postgres/reference-copy", 99_000, connector="sinkbench.reference.PostgresCopyConnector"),
+    ]
+    (found,) = (each for each in changes_of(run_summary(*cells)) if each.what == "connector")
+    assert (found.first.label, found.second.label) == (BULK, "elasticsearch/reference-bulk")
+    assert found.ratio == pytest.approx((50 / 22, 44 / 24, 56 / 20))
+
+
 def test_cells_that_are_not_final_or_not_checked_are_left_out() -> None:
     cells = [doing(BULK, 5), doing(JDBC, 5, job=None), not_final(doing(INDEXED, 5)), failed(doing(POOLED, 5))]
     assert left_out(run_summary(*cells)) == cells[1:]
