@@ -4,6 +4,7 @@ import uuid
 from pathlib import Path
 
 import psycopg
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from sinkbench.services.kafka import Kafka
@@ -60,6 +61,7 @@ def test_ten_records_show_what_is_wrong_with_each_pipeline_and_nothing_of_them_s
         assert connection.execute(TABLES).fetchall() == []
 
 
+@pytest.mark.long
 def test_a_group_that_a_connector_file_names_is_followed_and_removed_and_one_that_exists_is_refused(
     kafka: Kafka, sinkbench: Run, topic: str, tmp_path: Path
 ) -> None:

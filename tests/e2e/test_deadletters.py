@@ -69,7 +69,7 @@ def test_what_a_bulk_loses_without_a_word_is_named_with_what_the_sink_says(stack
     [
         ("{pipeline: postgres/jdbc-idempotent, target: postgres/targets/positions.sql}", 0),
         pytest.param("elasticsearch/camel-idempotent", 0, marks=pytest.mark.long),
-        ("postgres/jdbc", RECORDS),
+        pytest.param("postgres/jdbc", RECORDS, marks=pytest.mark.long),
     ],
 )
 def test_a_renamed_connector_reads_all_again_and_an_idempotent_pipeline_stores_nothing_twice(

@@ -176,6 +176,7 @@ def skewed(stack: LocalStack, kafka: Kafka) -> Iterator[str]:
     kafka.delete_topic(TOPIC)
 
 
+@pytest.mark.long
 def test_what_is_wrong_with_connectors_that_run_is_found(
     stack: LocalStack, skewed: str, connect: ConnectCluster, kafka: Kafka, tmp_path: Path
 ) -> None:

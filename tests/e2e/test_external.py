@@ -368,6 +368,7 @@ def test_a_broker_that_does_not_let_us_in_is_named(
     assert re.search(rf"clusters.yaml:{clusters.line_of('bootstrap', text)}: kafka at {broker}: .*{answer}", said), said
 
 
+@pytest.mark.long
 def test_records_that_another_race_takes_for_itself_are_not_called_lost(stack: LocalStack, tmp_path: Path) -> None:
     """The connectors' index is a name for one index at a time, whoever points it there."""
     theirs = "tides_ab12cd_004"

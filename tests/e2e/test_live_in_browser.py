@@ -15,6 +15,8 @@ from tests.support.waiting import until
 
 SCRIPT = "<script>alert(1)</script>"
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def live() -> LiveRun:

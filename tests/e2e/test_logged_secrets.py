@@ -39,6 +39,7 @@ def said(stack: LocalStack) -> Callable[[], dict[str, str]]:
     return lambda: {path.name: path.read_bytes()[before[path.name] :].decode() for path in folder.iterdir()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pipeline", ["postgres/jdbc", "postgres/camel-sql"])
 def test_no_log_holds_the_password_of_a_connector(
     pipeline: str, role: str, said: Callable[[], dict[str, str]], connect: ConnectCluster, kafka: Kafka

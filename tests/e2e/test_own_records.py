@@ -127,6 +127,7 @@ METERS = """
 OF_METERS = "pipelines: [{pipeline}]\nload: {{records: {file}, key: meter, partitions: 6}}\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("pipeline", "altered", "how"),
     [
@@ -150,6 +151,7 @@ def test_a_number_that_a_connector_changes_is_named_and_one_that_is_kept_is_not_
     assert how in " ".join(record.notes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "pipeline", ["{pipeline: postgres/jdbc-upsert, target: postgres/keyed.sql}", "elasticsearch/camel-keyed"]
 )
@@ -189,6 +191,7 @@ def test_a_topic_is_copied_with_its_keys_in_the_order_of_their_times(bootstrap: 
         assert each.value().startswith((UNUSUAL % number)[:-1] + b', "bench": {"run": "r", "seq": %d, ' % number)
 
 
+@pytest.mark.long
 def test_a_topic_is_read_up_to_its_end_at_the_start_though_more_is_written(
     stack: LocalStack, bootstrap: str, kafka: Kafka, topic: str, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from sinkbench.runs.store import RunFolder, read_summary
 from tests.support.browser import Browser
 from tests.support.samplerun import SCRIPT, keep_run
 
+pytestmark = pytest.mark.long
 FOUR = ("elasticsearch/camel-index", "elasticsearch/camel-bulk", "postgres/jdbc", "postgres/jdbc-pgbouncer")
 LUMINANCE = """
 (colour => {
