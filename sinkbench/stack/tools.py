@@ -1,5 +1,5 @@
-"""Finds the programs of the local stack, and fetches or builds those that come from Maven. `scripts/setup` runs it to print the
-missing ones: standard library only."""
+"""Finds the programs of the local stack, and fetches or builds those that come from Maven. `scripts/setup` runs it to
+print the missing ones: standard library only."""
 
 import hashlib
 import os
@@ -91,9 +91,9 @@ def find_program(name: str, package: str) -> Path:
 
 
 def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]:
-    """Fetches the programs of the `pom.xml` files into `dist`, and builds the reference connectors, if these files or the
-    connectors' sources have changed. Returns the path of each, by the variable of the run scripts. Raises StackError with
-    Maven's first error."""
+    """Fetches the programs of the `pom.xml` files into `dist` and builds the reference connectors if one of these files
+    or sources has changed. Returns the path of each, by the variable of the run scripts. Raises StackError with Maven's
+    first error."""
     stamp = dist / "complete"
     files = [file for project in PROJECTS for file in sorted((checkout / project).rglob("pom.xml"))]
     files += sorted(file for file in (checkout / SOURCES).rglob("*") if file.is_file())

@@ -15,7 +15,6 @@ import org.apache.http.nio.entity.NByteArrayEntity;
 import org.apache.http.util.EntityUtils;
 import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory;
 import org.apache.kafka.connect.errors.*;
-import org.apache.kafka.connect.sink.SinkRecord;
 import org.elasticsearch.client.*;
 
 /**
@@ -26,8 +25,6 @@ import org.elasticsearch.client.*;
 final class ElasticsearchStore implements Store {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final byte[] INDEX = "{\"index\":{}}\n".getBytes(UTF_8);
-    /** Errors of an item that any other would have, too. */
-    private static final Set<String> OF_INDEX = Set.of("index_closed_exception", "index_not_found_exception", "invalid_index_name_exception");
 
     private final Settings settings;
     private final RestClient client;
@@ -64,7 +61,7 @@ final class ElasticsearchStore implements Store {
         try {
             Response response = client.performRequest(request);
             int status = response.getStatusLine().getStatusCode();
-            String answer = EntityUtils.toString(response.getEntity());
+            String answer = EntityUtils.toString(response.getEntity(), UTF_8);
             // No tree of thousands of items of which nothing is to be known.
             if (status == 200 && answer.contains("\"errors\":false"))
                 return Map.of();
@@ -78,7 +75,8 @@ final class ElasticsearchStore implements Store {
     }
 
     private byte[] body(List<Item> batch) {
-        List<byte[]> actions = batch.stream().map(this::action).toList();
+        boolean exactlyOnce = settings.exactlyOnce();
+        List<byte[]> actions = batch.stream().map(item -> action(item, exactlyOnce)).toList();
         int size = actions.stream().mapToInt(action -> action.length).sum();
         ByteBuffer body = ByteBuffer.allocate(size + batch.stream().mapToInt(item -> item.value == null ? 0 : item.value.length + 1).sum());
         for (int i = 0; i < batch.size(); i++) {
@@ -94,15 +92,15 @@ final class ElasticsearchStore implements Store {
         return body.array();
     }
 
-    private byte[] action(Item item) {
-        SinkRecord record = item.record;
-        if (item.key != null)
-            return ("{\"" + (item.value == null ? "delete" : "index") + "\":{\"_id\":\"" + new String(JsonStringEncoder.getInstance().quoteAsString(item.key))
-                + "\",\"version\":" + (record.originalKafkaOffset() + 1) + ",\"version_type\":\"external_gte\"}}\n").getBytes(UTF_8);
-        if (!settings.exactlyOnce())
+    private static byte[] action(Item item, boolean exactlyOnce) {
+        if (item.key == null && !exactlyOnce)
             return INDEX;
-        String id = record.originalTopic() + "-" + record.originalKafkaPartition() + "-" + record.originalKafkaOffset();
-        return ("{\"create\":{\"_id\":\"" + id + "\"}}\n").getBytes(UTF_8);
+        long offset = item.record.originalKafkaOffset();
+        String position = item.record.originalTopic() + "-" + item.record.originalKafkaPartition() + "-" + offset;
+        if (item.key == null)
+            return ("{\"create\":{\"_id\":\"" + position + "\"}}\n").getBytes(UTF_8);
+        String id = new String(JsonStringEncoder.getInstance().quoteAsString(item.key)), action = item.value == null ? "delete" : "index";
+        return ("{\"" + action + "\":{\"_id\":\"" + id + "\",\"version\":" + (offset + 1) + ",\"version_type\":\"external_gte\"}}\n").getBytes(UTF_8);
     }
 
     private static Map<Item, ConnectException> rejected(List<Item> batch, JsonNode items) {
@@ -113,7 +111,7 @@ final class ElasticsearchStore implements Store {
             // 409: the record, or a newer one of its key, is stored. 404 without an error: what is to be deleted is not there.
             if (status < 300 || status == 409 || (status == 404 && !item.has("error")))
                 continue;
-            ConnectException e = error(status, item, "", status == 400 && !OF_INDEX.contains(type(item)));
+            ConnectException e = error(status, item, "", status == 400 && !type(item).matches("index_closed_exception|invalid_index_name_exception"));
             if (!(e instanceof RetriableException || e instanceof DataException))
                 throw e;
             rejected.put(batch.get(i), e);

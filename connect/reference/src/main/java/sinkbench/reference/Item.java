@@ -22,7 +22,7 @@ final class Item {
         this.destination = destination;
         value = bytes(record.value());
         try {
-            // Not with replacement characters, which would make two keys one.
+            // Replacement characters would make two keys one.
             key = keyed && record.key() != null ? UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes(record.key()))).toString() : null;
         } catch (CharacterCodingException e) {
             throw new DataException("its key is not UTF-8");

@@ -15,11 +15,12 @@ import org.postgresql.jdbc.PgConnection;
 
 /**
  * Writes each batch in a transaction with pgjdbc. Values go untouched: into COPY in binary format, or, since COPY can neither
- * leave out rows nor replace them, into arrays of bytes, of which one INSERT makes rows. PgBouncer may pool transactions.
- * After an error the next batch connects anew, to whichever host is the primary then.
+ * leave out rows nor replace them, into arrays of bytes, of which one INSERT makes rows. A table that COPY fills for INSERT
+ * takes PostgreSQL no less. After an error the next batch connects anew, to whichever host is the primary then.
  */
 final class PostgresStore implements Store {
     private static final byte[] COPY_HEADER = {'P', 'G', 'C', 'O', 'P', 'Y', '\n', (byte) 0xff, '\r', '\n', 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    private static final Function<Item, Object> VALUE = item -> item.value;
 
     /** A column to be filled, what type an array for it is of, and what of a record it gets. */
     private record Column(String name, String type, Function<Item, Object> of) { }
@@ -45,7 +46,7 @@ final class PostgresStore implements Store {
             // By the columns: a row that another constraint refuses must not be left out without a word.
             onConflict = " ON CONFLICT (__connect_topic, __connect_partition, __connect_offset) DO NOTHING";
         }
-        columns.add(new Column(column, "bytea", item -> item.value));
+        columns.add(new Column(column, "bytea", VALUE));
     }
 
     /** Splits the setting at a dot, but not the topic. */
@@ -100,23 +101,23 @@ final class PostgresStore implements Store {
             return;
         }
         // In one order everywhere, so that transactions that upsert do not wait for each other in a circle.
-        List<Item> rows = batch.stream().filter(item -> item.value != null).sorted(Comparator.comparing(item -> item.key == null ? "" : item.key)).toList();
-        List<Item> deletes = batch.stream().filter(item -> item.value == null).toList();
+        Comparator<Item> byKey = Comparator.comparing(item -> item.key == null ? "" : item.key);
+        List<Item> rows = batch.stream().filter(item -> item.value != null).sorted(byKey).toList();
+        Object[] deletes = batch.stream().filter(item -> item.value == null).map(item -> item.key).toArray();
         if (!rows.isEmpty()) {
             String value = type.equals("bytea") ? column : "convert_from(" + column + ", 'UTF8')::" + type;
             List<Array> arrays = new ArrayList<>();
             for (Column each : columns)
-                arrays.add(array(each.type, rows, each.of));
-            execute("INSERT INTO " + table + " (" + join(Column::name) + ") SELECT " + join(each -> each.type.equals("bytea") ? value : each.name)
+                arrays.add(connection.createArrayOf(each.type, rows.stream().map(each.of).toArray(each.of == VALUE ? byte[][]::new : Object[]::new)));
+            execute("INSERT INTO " + table + " (" + join(Column::name) + ") SELECT " + join(each -> each.of == VALUE ? value : each.name)
                 + " FROM (SELECT " + join(each -> "unnest(?::" + each.type + "[]) AS " + each.name) + ") s" + onConflict, arrays);
         }
-        if (!deletes.isEmpty())
-            execute("DELETE FROM " + table + " WHERE " + key + " = ANY (?::text[])", List.of(array("text", deletes, item -> item.key)));
+        if (deletes.length > 0)
+            execute("DELETE FROM " + table + " WHERE " + key + " = ANY (?::text[])", List.of(connection.createArrayOf("text", deletes)));
     }
 
-    /** Returns what COPY reads. */
+    /** Returns what COPY reads. Jsonb is text after the number of a version. */
     static byte[] rows(List<Item> batch, boolean jsonb) {
-        // Jsonb is text after the number of a version.
         int more = jsonb ? 1 : 0, size = batch.stream().mapToInt(item -> Short.BYTES + Integer.BYTES + more + item.value.length).sum();
         ByteBuffer buffer = ByteBuffer.allocate(COPY_HEADER.length + size + Short.BYTES).put(COPY_HEADER);
         for (Item item : batch) {
@@ -129,10 +130,6 @@ final class PostgresStore implements Store {
     }
 
     private String join(Function<Column, String> text) { return columns.stream().map(text).collect(Collectors.joining(", ")); }
-
-    private Array array(String type, List<Item> items, Function<Item, Object> of) throws SQLException {
-        return connection.createArrayOf(type, items.stream().map(of).toArray(size -> type.equals("bytea") ? new byte[size][] : new Object[size]));
-    }
 
     private void execute(String sql, List<Array> arrays) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(sql)) {

@@ -9,7 +9,6 @@ import org.apache.kafka.connect.sink.SinkConnector;
 /** What both connectors share: a configuration goes in, and comes out for each task with the task's number. */
 public abstract class ReferenceConnector extends SinkConnector {
     static final String VERSION = "1";
-
     private final ConfigDef config;
     private final Class<? extends Task> taskClass;
     private Map<String, String> props;

@@ -19,8 +19,8 @@ final class Settings extends AbstractConfig {
     static ConfigDef elasticsearch() {
         ConfigDef def = common();
         add(def, "elasticsearch.hosts", Type.LIST, ConfigDef.NO_DEFAULT_VALUE,
-            must("be host:port, http://host:port or https://host:port, or several with commas between them", hosts ->
-                ((List<?>) hosts).stream().allMatch(host -> host.toString().matches("(https?://)?([\\w.-]+|\\[[^]]+]):\\d{1,5}"))),
+            must("be host:port, http://host:port or https://host:port, or several with commas between them",
+                hosts -> hosts.toString().matches("\\[((https?://)?([\\w.-]+|\\[[^]]+]):\\d{1,5}(, |]$))+")),
             "Where to write: host:port,... or http(s)://host:port,... The former is with TLS if elasticsearch.ca is set.");
         add(def, "elasticsearch.username", Type.STRING, "", null, "The user; empty: none.");
         add(def, "elasticsearch.password", Type.PASSWORD, "", null, "The user's password.");
@@ -47,10 +47,10 @@ final class Settings extends AbstractConfig {
     private static ConfigDef common() {
         ConfigDef def = new ConfigDef();
         add(def, "delivery", Type.STRING, "at-least-once", ValidString.in("at-least-once", "exactly-once-effect"),
-            "exactly-once-effect: what comes twice is stored once: _id, or __connect_topic, __connect_partition and __connect_offset, say what it is.");
+            "exactly-once-effect: what comes twice is stored once, by _id, or by __connect_topic, __connect_partition and __connect_offset.");
         add(def, "write", Type.STRING, "insert", ValidString.in("insert", "upsert"),
-            "upsert: a record replaces the one of its key, and deletes it if it has no value. In Elasticsearch the offset is the version: "
-                + "a topic that is made anew, or gets more partitions, needs another index.");
+            "upsert: a record replaces the one of its key, and deletes it if it has no value. In Elasticsearch its offset is the version: a topic "
+                + "that is made anew, or gets more partitions, needs another index. In PostgreSQL the last transaction wins, even a stale task's.");
         add(def, "batch.records", Type.INT, 5000, Range.between(1, 1_000_000), "Records in a request, at most.");
         add(def, "batch.bytes", Type.INT, 5_000_000, Range.between(1, 100_000_000), "Bytes in a request, at most; a larger record goes alone.");
         add(def, "request.timeout.ms", Type.INT, 30_000, Range.between(1000, 240_000), "How long to wait for the sink's answer.");

@@ -5,10 +5,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.common.metrics.*;
 import org.apache.kafka.common.utils.Time;
 
-/**
- * A task's metrics, in JMX until they are closed: sinkbench.reference:type=sink-task-metrics,connector=NAME,task=NUMBER.
- * Totals of requests and bytes count what failed, too; sink-time-ms-total is time spent waiting for the sink.
- */
+/** A task's metrics, in JMX until they are closed. Totals of requests and bytes count what failed, too. */
 final class TaskMetrics implements AutoCloseable {
     private final Map<String, Double> values = new ConcurrentHashMap<>();
     private final Metrics metrics = new Metrics(

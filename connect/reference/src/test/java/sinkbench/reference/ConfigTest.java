@@ -1,12 +1,8 @@
 package sinkbench.reference;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.*;
 
-import java.util.List;
-import java.util.Map;
-import java.util.ServiceLoader;
+import java.util.*;
 import org.apache.kafka.connect.sink.SinkConnector;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -18,10 +14,9 @@ class ConfigTest {
             .errorMessages().toString();
     }
 
-    @ParameterizedTest
-    @CsvSource(nullValues = "-", value = {
+    @ParameterizedTest @CsvSource(nullValues = "-", value = {
         "delivery, exactly-once", "write, replace", "batch.records, 0", "batch.bytes, much", "request.timeout.ms, 10", "retry.pause.ms, 0", "retry.for.ms, -2",
-        "elasticsearch.hosts, localhost", "elasticsearch.hosts, ftp://localhost:9200", "elasticsearch.hosts, 'a:9200,b'", "elasticsearch.hosts, -",
+        "elasticsearch.hosts, localhost", "elasticsearch.hosts, ftp://localhost:9200", "elasticsearch.hosts, 'a:9200,b'", "elasticsearch.hosts, -", "elasticsearch.hosts, ''",
         "index, ''", "connection.url, jdbc:mysql://a/b", "connection.url, jdbc:postgresql://a:port/b?password=secret", "connection.url, -", "table, ''",
         "column, ''", "insert.mode, upsert"})
     void aWrongSettingIsRefusedByName(String name, String value) {
@@ -32,29 +27,25 @@ class ConfigTest {
         assertFalse(errors.contains("secret"), errors);
     }
 
-    @Test
-    void rightSettingsHaveNoErrors() {
+    @Test void rightSettingsHaveNoErrors() {
         Map<String, String> props = Given.props("elasticsearch.hosts", "a:9200,http://b-1.c:9200, https://[::1]:9200", "delivery", "exactly-once-effect",
             "connection.url", "jdbc:postgresql://a:5432,b:5432/x?targetServerType=primary");
         for (ReferenceConnector connector : List.of(new ElasticsearchBulkConnector(), new PostgresCopyConnector()))
             connector.validate(props).configValues().forEach(value -> assertEquals(List.of(), value.errorMessages(), value.name()));
     }
 
-    @Test
-    void anUpsertHasNoExactlyOnceEffect() {
+    @Test void anUpsertHasNoExactlyOnceEffect() {
         Map<String, String> props = Given.props("delivery", "exactly-once-effect", "write", "upsert");
         assertTrue(errors(new PostgresCopyConnector(), props, "delivery").contains("write=insert"));
     }
 
-    @Test
-    void everyTaskGetsItsNumber() {
+    @Test void everyTaskGetsItsNumber() {
         ReferenceConnector connector = new ElasticsearchBulkConnector();
         connector.start(Given.props());
         assertEquals(List.of("0", "1"), connector.taskConfigs(2).stream().map(config -> config.get("task.number")).toList());
     }
 
-    @Test
-    void connectFindsTheConnectors() {
+    @Test void connectFindsTheConnectors() {
         List<?> found = ServiceLoader.load(SinkConnector.class).stream().map(ServiceLoader.Provider::type).toList();
         assertTrue(found.containsAll(List.of(ElasticsearchBulkConnector.class, PostgresCopyConnector.class)), found.toString());
     }

@@ -1,33 +1,19 @@
 package sinkbench.reference;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
-import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertThrows;
-import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.*;
 import static sinkbench.reference.Given.record;
 
-import com.sun.net.httpserver.HttpExchange;
-import com.sun.net.httpserver.HttpServer;
+import com.sun.net.httpserver.*;
 import java.io.IOException;
-import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
-import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.Deque;
-import java.util.List;
-import java.util.Map;
-import org.apache.kafka.connect.errors.ConnectException;
-import org.apache.kafka.connect.errors.DataException;
-import org.apache.kafka.connect.errors.RetriableException;
+import java.util.*;
+import org.apache.kafka.connect.errors.*;
 import org.apache.kafka.connect.sink.SinkRecord;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
-import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.*;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.*;
 
 class ElasticsearchStoreTest {
     private static final String FINE = "{\"errors\":false,\"items\":[]}";
@@ -39,19 +25,15 @@ class ElasticsearchStoreTest {
     private HttpServer server;
     private ElasticsearchStore store;
 
-    @BeforeEach
-    void serve() throws IOException {
-        serve(0);
-    }
+    @BeforeEach void serve() throws IOException { serve(0); }
 
     private void serve(int port) throws IOException {
-        server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
+        server = HttpServer.create(new InetSocketAddress("127.0.0.1", port), 0);
         server.createContext("/", this::answer);
         server.start();
     }
 
-    @AfterEach
-    void stop() throws IOException {
+    @AfterEach void stop() throws IOException {
         server.stop(0);
         store.close();
     }
@@ -67,16 +49,12 @@ class ElasticsearchStoreTest {
         exchange.close();
     }
 
-    private String address() {
-        return "127.0.0.1:" + server.getAddress().getPort();
-    }
+    private String address() { return "127.0.0.1:" + server.getAddress().getPort(); }
 
     private void open(String... settings) {
-        Map<String, String> props = Given.props("elasticsearch.hosts", address());
-        props.putAll(Given.props(settings));
-        if (!List.of(settings).contains("elasticsearch.hosts"))
-            props.put("elasticsearch.hosts", address());
-        store = new ElasticsearchStore(new Settings(Settings.elasticsearch(), props));
+        List<String> all = new ArrayList<>(List.of("elasticsearch.hosts", address()));
+        all.addAll(List.of(settings));
+        store = new ElasticsearchStore(new Settings(Settings.elasticsearch(), Given.props(all.toArray(String[]::new))));
     }
 
     private Map<Item, ConnectException> write(boolean keyed, SinkRecord... records) {
@@ -92,16 +70,14 @@ class ElasticsearchStoreTest {
         return "{\"index\":{\"status\":" + status + error + "}}";
     }
 
-    @Test
-    void aDocumentIsAddedAsItIs() {
+    @Test void aDocumentIsAddedAsItIs() {
         open("name", "näme");
         assertEquals(Map.of(), write(false, record(5, "{\"a\":\n \"ä\\n\"}"), record(6, "{}")));
         assertEquals(List.of("/t/_bulk\n{\"index\":{}}\n{\"a\":\r \"ä\\n\"}\n{\"index\":{}}\n{}\n"), requests);
         assertEquals(List.of("null, sinkbench-reference (n?me)"), headers);
     }
 
-    @Test
-    void aDocumentThatIsStoredOnceIsCreatedByItsPosition() {
+    @Test void aDocumentThatIsStoredOnceIsCreatedByItsPosition() {
         open("delivery", "exactly-once-effect", "elasticsearch.username", "u", "elasticsearch.password", "p");
         items(item(201, ""), item(409, "version_conflict_engine_exception"));
         assertEquals(Map.of(), write(false, record(5, "{}"), record(6, "{}")));
@@ -109,8 +85,7 @@ class ElasticsearchStoreTest {
         assertEquals(List.of("Basic dTpw, sinkbench-reference (c)"), headers);
     }
 
-    @Test
-    void anUpsertHasTheKeyAndTheOffset() {
+    @Test void anUpsertHasTheKeyAndTheOffset() {
         open("write", "upsert");
         items(item(200, ""), item(404, ""), item(409, "version_conflict_engine_exception"));
         assertEquals(Map.of(), write(true, record("t", 5, "a\"\n", "{}"), record("t", 6, "b", null), record("t", 7, "c", "{}")));
@@ -119,8 +94,7 @@ class ElasticsearchStoreTest {
             + "{\"index\":{\"_id\":\"c\",\"version\":8,\"version_type\":\"external_gte\"}}\n{}\n"), requests);
     }
 
-    @ParameterizedTest
-    @CsvSource({"429, es_rejected_execution_exception", "403, cluster_block_exception", "429, cluster_block_exception", "503, unavailable_shards_exception", "500, x"})
+    @ParameterizedTest @CsvSource({"429, es_rejected_execution_exception", "403, cluster_block_exception", "429, cluster_block_exception", "503, unavailable_shards_exception", "500, x"})
     void anItemThatIsRefusedForNowIsLeft(int status, String type) {
         open();
         items(item(201, ""), item(status, type));
@@ -129,8 +103,7 @@ class ElasticsearchStoreTest {
         assertTrue(left.values().iterator().next() instanceof RetriableException);
     }
 
-    @ParameterizedTest
-    @ValueSource(strings = {"document_parsing_exception", "strict_dynamic_mapping_exception", "illegal_argument_exception"})
+    @ParameterizedTest @ValueSource(strings = {"document_parsing_exception", "strict_dynamic_mapping_exception", "illegal_argument_exception"})
     void aDocumentThatIsRefusedIsLeftWithTheWords(String type) {
         open();
         items(item(400, type), item(201, ""));
@@ -140,8 +113,7 @@ class ElasticsearchStoreTest {
         assertEquals("400 " + type + ": said why and because", left.values().iterator().next().getMessage());
     }
 
-    @ParameterizedTest
-    @CsvSource({"400, index_closed_exception, index", "404, index_not_found_exception, index", "403, security_exception, elasticsearch.username"})
+    @ParameterizedTest @CsvSource({"400, index_closed_exception, index", "404, index_not_found_exception, index", "403, security_exception, elasticsearch.username"})
     void anIndexThatTakesNothingEndsTheTask(int status, String type, String setting) {
         open();
         items(item(status, type));
@@ -150,8 +122,7 @@ class ElasticsearchStoreTest {
         assertTrue(e.getMessage().contains(type) && e.getMessage().contains(setting), e.getMessage());
     }
 
-    @ParameterizedTest
-    @CsvSource({"429, circuit_breaking_exception, org.apache.kafka.connect.errors.RetriableException", "503, x, org.apache.kafka.connect.errors.RetriableException",
+    @ParameterizedTest @CsvSource({"429, circuit_breaking_exception, org.apache.kafka.connect.errors.RetriableException", "503, x, org.apache.kafka.connect.errors.RetriableException",
         "502, '', org.apache.kafka.connect.errors.RetriableException", "413, '', org.apache.kafka.connect.errors.DataException",
         "400, action_request_validation_exception, org.apache.kafka.connect.errors.DataException", "401, security_exception, org.apache.kafka.connect.errors.ConnectException",
         "400, '', org.apache.kafka.connect.errors.ConnectException"})
@@ -163,8 +134,7 @@ class ElasticsearchStoreTest {
         assertTrue(e.getMessage().contains(type.isEmpty() ? "proxy" : "said why"), e.getMessage());
     }
 
-    @Test
-    void aTaskSendsOnlyWhatIsLeft() {
+    @Test void aTaskSendsOnlyWhatIsLeft() {
         open();
         ReferenceTask task = new ReferenceTask(Settings.elasticsearch(), settings -> store) { };
         Given given = new Given();
@@ -180,17 +150,15 @@ class ElasticsearchStoreTest {
         task.stop();
     }
 
-    @Test
-    void anAnswerThatIsNoneMeansUnavailable() {
+    @Test void anAnswerThatIsNoneMeansUnavailable() {
         open();
-        answers.add(Map.entry(200, "<html>"));
-        answers.add(Map.entry(200, "{\"errors\":true,\"items\":[]}"));
-        for (int i = 0; i < 2; i++)
+        for (String answer : List.of("<html>", "{\"errors\":true,\"items\":[]}", "{\"errors\":tr")) {
+            answers.add(Map.entry(200, answer));
             assertThrows(RetriableException.class, () -> write(false, record(0, "{}")));
+        }
     }
 
-    @Test
-    void aServerThatIsGoneIsUnavailableUntilItIsBack() throws IOException {
+    @Test void aServerThatIsGoneIsUnavailableUntilItIsBack() throws IOException {
         open();
         server.stop(0);
         assertThrows(RetriableException.class, () -> write(false, record(0, "{}")));
@@ -198,8 +166,7 @@ class ElasticsearchStoreTest {
         assertEquals(Map.of(), write(false, record(0, "{}")));
     }
 
-    @Test
-    void anotherHostIsTakenIfOneIsGone() throws IOException {
+    @Test void anotherHostIsTakenIfOneIsGone() throws IOException {
         try (ServerSocket unused = new ServerSocket(0)) {
             open("elasticsearch.hosts", "http://127.0.0.1:" + unused.getLocalPort() + "," + address());
         }

@@ -1,13 +1,8 @@
 package sinkbench.reference;
 
 import java.lang.reflect.Proxy;
-import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
-import org.apache.kafka.connect.sink.ErrantRecordReporter;
-import org.apache.kafka.connect.sink.SinkRecord;
-import org.apache.kafka.connect.sink.SinkTaskContext;
+import java.util.*;
+import org.apache.kafka.connect.sink.*;
 
 /** What the tests are given: records, settings, and a context that notes pauses and reports. */
 final class Given {
@@ -28,9 +23,7 @@ final class Given {
         return new SinkRecord(topic, 0, null, key, null, value, offset);
     }
 
-    static SinkRecord record(long offset, String value) {
-        return record("t", offset, null, value);
-    }
+    static SinkRecord record(long offset, String value) { return record("t", offset, null, value); }
 
     static List<Item> items(Store store, boolean keyed, SinkRecord... records) {
         List<Item> items = new ArrayList<>();
