@@ -1,5 +1,5 @@
-"""Finds the programs of the local stack, and fetches those that come from Maven. `scripts/setup` runs it to print the
-missing ones: standard library only."""
+"""Finds the programs of the local stack, and fetches or builds those that come from Maven. `scripts/setup` runs it to
+print the missing ones: standard library only."""
 
 import hashlib
 import os
@@ -20,6 +20,7 @@ MINIMUM_POSTGRES = 13
 # Elasticsearch starts its JVM with this module; some small runtimes omit it.
 VECTOR_MODULE = "jdk.incubator.vector"
 PROJECTS = ("connect", "elasticsearch")
+SOURCES = "connect/reference/src/main"
 # Without a locale Java cannot find files whose path has non-ASCII letters.
 UTF8 = {"LC_ALL": "C.UTF-8"}
 SYSTEM_PATHS = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/go/bin"
@@ -43,7 +44,9 @@ def _java_version(home: Path) -> int | None:
     version = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', release, re.MULTILINE)
     modules = re.search(r'^MODULES="([^"]*)"', release, re.MULTILINE)
     whole = modules is None or VECTOR_MODULE in modules[1].split()
-    return int(version[1]) if version and whole and (home / "bin" / "java").exists() else None
+    # Without a compiler Maven cannot build the reference connectors.
+    programs = all((home / "bin" / name).exists() for name in ("java", "javac"))
+    return int(version[1]) if version and whole and programs else None
 
 
 def find_java(environ: Mapping[str, str] = os.environ, jvm_folder: Path = Path("/usr/lib/jvm")) -> Path:
@@ -59,7 +62,7 @@ def find_java(environ: Mapping[str, str] = os.environ, jvm_folder: Path = Path("
             return home
     seen = ", ".join(f"{version} in {home}" for version, home in sorted(set(found))) or "none"
     raise StackError(
-        f"Java {MINIMUM_JAVA} or newer with {VECTOR_MODULE}: found {seen}; "
+        f"Java {MINIMUM_JAVA} or newer with javac and {VECTOR_MODULE}: found {seen}; "
         "install a JDK and set JAVA_HOME to it, or put it under /usr/lib/jvm"
     )
 
@@ -88,10 +91,12 @@ def find_program(name: str, package: str) -> Path:
 
 
 def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]:
-    """Fetches the programs of the `pom.xml` files into `dist` if these have changed. Returns the path of each, by the
-    variable of the run scripts. Raises StackError with Maven's first error."""
+    """Fetches the programs of the `pom.xml` files into `dist` and builds the reference connectors if one of these files
+    or sources has changed. Returns the path of each, by the variable of the run scripts. Raises StackError with Maven's
+    first error."""
     stamp = dist / "complete"
     files = [file for project in PROJECTS for file in sorted((checkout / project).rglob("pom.xml"))]
+    files += sorted(file for file in (checkout / SOURCES).rglob("*") if file.is_file())
     wanted = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
     if not stamp.exists() or stamp.read_bytes() != wanted.encode():
         maven = find_program("mvn", "maven")
@@ -102,7 +107,10 @@ def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]
             say(f"fetching {project}'s programs with Maven")
             done = run(
                 # -Ddist: the checkout's target folder may be read-only or shared with other accounts.
-                [str(maven), "-q", "-B", "-f", str(checkout / project / "pom.xml"), "package", f"-Ddist={dist}"],
+                [
+                    *(str(maven), "-q", "-B", "-f", str(checkout / project / "pom.xml")),
+                    *("package", "-Dmaven.test.skip=true", f"-Ddist={dist}"),
+                ],
                 {**os.environ, **UTF8, "JAVA_HOME": str(java)},
             )
             if done.returncode != 0:

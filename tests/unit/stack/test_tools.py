@@ -12,7 +12,8 @@ MODULES = "java.base jdk.incubator.vector"
 
 def jdk(home: Path, version: str, modules: str = MODULES) -> Path:
     (home / "bin").mkdir(parents=True)
-    (home / "bin" / "java").touch(mode=0o755)
+    for program in ("java", "javac"):
+        (home / "bin" / program).touch(mode=0o755)
     (home / "release").write_text(f'JAVA_VERSION="{version}"\nMODULES="{modules}"\n')
     return home
 
