@@ -13,6 +13,7 @@ import org.apache.http.entity.ContentType;
 import org.apache.http.message.BasicHeader;
 import org.apache.http.nio.entity.NByteArrayEntity;
 import org.apache.http.util.EntityUtils;
+import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory;
 import org.apache.kafka.connect.errors.*;
 import org.elasticsearch.client.*;
@@ -34,7 +35,7 @@ final class ElasticsearchStore implements Store {
         String user = settings.getString("elasticsearch.username"), ca = settings.getString("elasticsearch.ca");
         DefaultSslEngineFactory tls = new DefaultSslEngineFactory();
         if (!ca.isEmpty())
-            tls.configure(Map.of("ssl.protocol", "TLS", "ssl.truststore.type", "PEM", "ssl.truststore.location", ca));
+            tls.configure(new ConfigDef().withClientSslSupport().parse(Map.of("ssl.truststore.type", "PEM", "ssl.truststore.location", ca)));
         byte[] credentials = (user + ":" + settings.getPassword("elasticsearch.password").value()).getBytes(UTF_8);
         BasicHeader authorization = new BasicHeader("Authorization", "Basic " + Base64.getEncoder().encodeToString(credentials));
         client = RestClient.builder(settings.getList("elasticsearch.hosts").stream()

@@ -10,8 +10,7 @@ import org.apache.kafka.connect.sink.SinkRecord;
 /** A record on its way: where to, its value as bytes, or null if it deletes, and its key if it is stored by that. */
 final class Item {
     final SinkRecord record;
-    final String destination;
-    final String key;
+    final String destination, key;
     final byte[] value;
     /** The version of the key that this one makes superfluous, or null. */
     Item earlier;

@@ -8,16 +8,19 @@ import com.sun.net.httpserver.*;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
+import java.nio.file.Path;
+import java.security.KeyStore;
 import java.util.*;
+import javax.net.ssl.KeyManagerFactory;
+import javax.net.ssl.SSLContext;
 import org.apache.kafka.connect.errors.*;
 import org.apache.kafka.connect.sink.SinkRecord;
 import org.junit.jupiter.api.*;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.*;
 
 class ElasticsearchStoreTest {
-    private static final String FINE = "{\"errors\":false,\"items\":[]}";
-
     private final List<String> requests = new ArrayList<>();
     private final List<String> headers = new ArrayList<>();
     /** Status and body of the next answers; after them all is fine. */
@@ -25,10 +28,10 @@ class ElasticsearchStoreTest {
     private HttpServer server;
     private ElasticsearchStore store;
 
-    @BeforeEach void serve() throws IOException { serve(0); }
-
-    private void serve(int port) throws IOException {
-        server = HttpServer.create(new InetSocketAddress("127.0.0.1", port), 0);
+    @BeforeEach void serve() throws IOException { serve(HttpServer.create(), 0); }
+    private void serve(HttpServer made, int port) throws IOException {
+        server = made;
+        server.bind(new InetSocketAddress("127.0.0.1", port), 0);
         server.createContext("/", this::answer);
         server.start();
     }
@@ -41,29 +44,22 @@ class ElasticsearchStoreTest {
     private synchronized void answer(HttpExchange exchange) throws IOException {
         requests.add(exchange.getRequestURI().getPath() + "\n" + new String(exchange.getRequestBody().readAllBytes(), UTF_8));
         headers.add(exchange.getRequestHeaders().getFirst("Authorization") + ", " + exchange.getRequestHeaders().getFirst("User-Agent"));
-        Map.Entry<Integer, String> answer = answers.isEmpty() ? Map.entry(200, FINE) : answers.pop();
+        Map.Entry<Integer, String> answer = answers.isEmpty() ? Map.entry(200, "{\"errors\":false}") : answers.pop();
         byte[] body = answer.getValue().getBytes(UTF_8);
-        exchange.getResponseHeaders().set("Content-Type", "application/json");
         exchange.sendResponseHeaders(answer.getKey(), body.length);
         exchange.getResponseBody().write(body);
         exchange.close();
     }
 
     private String address() { return "127.0.0.1:" + server.getAddress().getPort(); }
-
     private void open(String... settings) {
         List<String> all = new ArrayList<>(List.of("elasticsearch.hosts", address()));
         all.addAll(List.of(settings));
         store = new ElasticsearchStore(new Settings(Settings.elasticsearch(), Given.props(all.toArray(String[]::new))));
     }
 
-    private Map<Item, ConnectException> write(boolean keyed, SinkRecord... records) {
-        return store.write(Given.items(store, keyed, records));
-    }
-
-    private void items(String... items) {
-        answers.add(Map.entry(200, "{\"errors\":true,\"items\":[" + String.join(",", items) + "]}"));
-    }
+    private Map<Item, ConnectException> write(boolean keyed, SinkRecord... records) { return store.write(Given.items(store, keyed, records)); }
+    private void items(String... items) { answers.add(Map.entry(200, "{\"errors\":true,\"items\":[" + String.join(",", items) + "]}")); }
 
     private static String item(int status, String type) {
         String error = type.isEmpty() ? "" : ",\"error\":{\"type\":\"" + type + "\",\"reason\":\"said why\",\"caused_by\":{\"reason\":\"and because\"}}";
@@ -162,7 +158,7 @@ class ElasticsearchStoreTest {
         open();
         server.stop(0);
         assertThrows(RetriableException.class, () -> write(false, record(0, "{}")));
-        serve(server.getAddress().getPort());
+        serve(HttpServer.create(), server.getAddress().getPort());
         assertEquals(Map.of(), write(false, record(0, "{}")));
     }
 
@@ -173,5 +169,24 @@ class ElasticsearchStoreTest {
         for (int i = 0; i < 3; i++)
             assertEquals(Map.of(), write(false, record(i, "{}")));
         assertEquals(3, requests.size());
+    }
+
+    @Test void aServerIsTrustedIfItsAuthorityIs(@TempDir Path folder) throws Exception {
+        for (String command : List.of("-genkeypair -keyalg RSA -dname CN=x -ext SAN=ip:127.0.0.1", "-exportcert -rfc -file " + folder + "/ca.pem"))
+            assertEquals(0, new ProcessBuilder((System.getProperty("java.home") + "/bin/keytool " + command + " -storepass secret -keystore " + folder
+                + "/keys").split(" ")).start().waitFor());
+        KeyManagerFactory keys = KeyManagerFactory.getInstance("PKIX");
+        keys.init(KeyStore.getInstance(folder.resolve("keys").toFile(), "secret".toCharArray()), "secret".toCharArray());
+        SSLContext context = SSLContext.getInstance("TLS");
+        context.init(keys.getKeyManagers(), null, null);
+        HttpsServer https = HttpsServer.create();
+        https.setHttpsConfigurator(new HttpsConfigurator(context));
+        server.stop(0);
+        serve(https, 0);
+        open("elasticsearch.hosts", "https://" + address());
+        assertThrows(RetriableException.class, () -> write(false, record(0, "{}")));
+        store.close();
+        open("elasticsearch.ca", folder + "/ca.pem");
+        assertEquals(Map.of(), write(false, record(0, "{}")));
     }
 }

@@ -19,10 +19,7 @@ final class Given {
         return props;
     }
 
-    static SinkRecord record(String topic, long offset, Object key, Object value) {
-        return new SinkRecord(topic, 0, null, key, null, value, offset);
-    }
-
+    static SinkRecord record(String topic, long offset, Object key, Object value) { return new SinkRecord(topic, 0, null, key, null, value, offset); }
     static SinkRecord record(long offset, String value) { return record("t", offset, null, value); }
 
     static List<Item> items(Store store, boolean keyed, SinkRecord... records) {

@@ -24,22 +24,16 @@ class PostgresStoreTest {
         return new PostgresStore(new Settings(Settings.postgres(), props));
     }
 
-    @ParameterizedTest @ValueSource(strings = {"08001", "08006", "53100", "53300", "57P01", "57P03", "57014", "40001", "40P01", "25006", "55P03", "58030"})
-    void whatPassesMeansUnavailable(String state) {
-        assertEquals(RetriableException.class, PostgresStore.error(state, "").getClass());
-    }
-
-    @ParameterizedTest @ValueSource(strings = {"22P02", "22P05", "22021", "23505", "23514", "54001", "P0001", "44000"})
-    void whatIsWrongWithARowRefusesTheBatch(String state) {
-        assertEquals(DataException.class, PostgresStore.error(state, "").getClass());
-    }
-
-    @ParameterizedTest @CsvSource({"42P01, table", "42501, connection.username", "28P01, connection.username", "3D000, connection.url", "42703, column", "42P10, key.column",
-        "08004, connection.url", "57P04, connection.url", "null, connection.url"})
-    void whatStaysEndsTheTaskAndNamesTheSetting(String state, String setting) {
-        ConnectException e = PostgresStore.error(state, "");
-        assertEquals(ConnectException.class, e.getClass());
-        assertTrue(e.getMessage().contains(setting), e.getMessage());
+    @ParameterizedTest @CsvSource({
+        "RetriableException, 08001 08006 53100 53300 57P01 57P03 57014 40001 40P01 25006 55P03 58030, ''",
+        "DataException, 22P02 22P05 22021 23505 23514 54001 P0001 44000, ''",
+        "ConnectException, 42P01 42703 42P10, table", "ConnectException, 42501 28P01, connection.username", "ConnectException, 3D000 08004 57P04 null, connection.url"})
+    void theStateSaysWhetherToTryAgainOrToRefuseARowOrToFail(String expected, String states, String setting) {
+        for (String state : states.split(" ")) {
+            ConnectException e = PostgresStore.error(state, "");
+            assertEquals(expected, e.getClass().getSimpleName(), state);
+            assertTrue(e.getMessage().contains(setting), e.getMessage());
+        }
     }
 
     @Test void copyGetsTheBytes() {
@@ -60,10 +54,12 @@ class PostgresStoreTest {
     @EnabledIfSystemProperty(named = "postgres.url", matches = ".+")
     void rowsAreAdded(String mode, String type) throws SQLException {
         sql("DROP TABLE IF EXISTS t", "CREATE TABLE t (id int GENERATED ALWAYS AS IDENTITY, payload " + type + " NOT NULL)");
-        write(store("insert.mode", mode), false, record(0, "{\"a\": \"ä\\\\\"}"), record(1, "[]"));
+        PostgresStore store = store("insert.mode", mode);
+        write(store, false, record(0, "{\"a\": \"ä\\\\\"}"), record(1, "[]"));
         String row = type.equals("bytea") ? "convert_from(payload, 'UTF8')" : "payload::text";
         assertEquals(List.of("{\"a\": \"ä\\\\\"}", "[]"), sql("SELECT " + row + " FROM t ORDER BY id"));
         assertEquals(List.of("sinkbench-reference c-0"), sql("SELECT DISTINCT application_name FROM pg_stat_activity WHERE application_name LIKE 'sinkbench-%'"));
+        store.close();
     }
 
     @Test @EnabledIfSystemProperty(named = "postgres.url", matches = ".+")
