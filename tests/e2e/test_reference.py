@@ -1,14 +1,20 @@
 """sinkbench's own connectors: what they store, and what they do with records that are refused and workers that die."""
 
+import os
+import re
+import subprocess
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.entries import read_connector
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
+from sinkbench.stack.tools import find_java, find_program
 from tests.e2e.onetrial import one_trial
 from tests.e2e.test_deadletters import LOAD, RECORDS, STORED, narrow
 
@@ -71,6 +77,35 @@ def test_connect_says_which_setting_is_wrong(connect: ConnectCluster, file: str,
     config = {**read_connector(CHECKOUT / "connectors" / f"{file}.json"), "name": "reference"}
     assert key not in connect.validate(config).errors
     assert key in connect.validate({**config, key: value}).errors
+
+
+def test_what_its_own_tests_say_of_every_failure_holds_also_in_a_real_postgresql(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    address, schema = stack.endpoints.sinks["postgres"].address, "java_tests"
+    at = conninfo_to_dict(address)
+    url = f"jdbc:postgresql://{at['host']}:{at['port']}/{at['dbname']}?currentSchema={schema}"
+    login = f"&user={at['user']}&password={at['password']}"
+    maven = [str(find_program("mvn", "maven")), "-q", "-B", "-f", str(CHECKOUT / "connect" / "reference" / "pom.xml")]
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+        try:
+            done = subprocess.run(
+                [*maven, "test", f"-Ddist={tmp_path}", f"-Dpostgres.url={url}{login}"],
+                capture_output=True,
+                text=True,
+                check=False,
+                env={**os.environ, "JAVA_HOME": str(find_java())},
+            )
+        finally:
+            connection.execute(f"DROP SCHEMA {schema} CASCADE")
+    assert done.returncode == 0, done.stdout + done.stderr
+    reports = " ".join(file.read_text() for file in tmp_path.glob("build/**/TEST-*.xml"))
+    ran, skipped = (
+        sum(map(int, re.findall(rf'<testsuite [^>]*{what}="(\d+)"', reports))) for what in ("tests", "skipped")
+    )
+    assert ran > 80
+    assert skipped == 0
 
 
 KILLED = """
