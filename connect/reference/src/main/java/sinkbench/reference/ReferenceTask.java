@@ -146,8 +146,9 @@ public abstract class ReferenceTask extends SinkTask {
     /** Connect waits for what its reporter does before it commits the record's offset. */
     private void report(SinkRecord record, ConnectException e) {
         metrics.add("records-refused-total", 1);
+        // Not as a cause, which Connect's readers take for the whole message.
         ConnectException error = new ConnectException("The record of topic " + record.originalTopic() + ", partition "
-            + record.originalKafkaPartition() + ", offset " + record.originalKafkaOffset() + " is refused: " + e.getMessage(), e);
+            + record.originalKafkaPartition() + ", offset " + record.originalKafkaOffset() + " is refused: " + e.getMessage());
         if (context.errantRecordReporter() == null)
             throw error;
         context.errantRecordReporter().report(record, error);
