@@ -53,7 +53,7 @@ def test_ten_records_show_what_is_wrong_with_each_pipeline_and_nothing_of_them_s
     assert "broken" in lines[2]
     assert "syntax error" in lines[2]
     assert "lacking" in lines[3]
-    assert "has no column payload" in lines[3]
+    assert "the table needs a column" in lines[3]
     assert list((tmp_path / "results").glob("*")) == []
     assert left_behind(stack) == []
     assert "their group" not in kafka.groups()
