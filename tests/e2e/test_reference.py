@@ -42,6 +42,7 @@ def test_every_record_is_stored_once_by_one_request_for_a_poll(
     assert record.connections.clients_peak == 3
 
 
+@pytest.mark.long
 def test_a_record_that_elasticsearch_refuses_is_a_dead_letter_and_its_neighbours_are_stored_once(
     stack: LocalStack, tmp_path: Path
 ) -> None:
@@ -52,6 +53,7 @@ def test_a_record_that_elasticsearch_refuses_is_a_dead_letter_and_its_neighbours
     assert record.audit.dead_letters == RECORDS - STORED
 
 
+@pytest.mark.long
 def test_without_a_queue_the_task_fails_and_names_the_record_with_what_the_sink_says(
     stack: LocalStack, tmp_path: Path
 ) -> None:
