@@ -66,11 +66,12 @@ def check_pipelines(cluster: Cluster, cells: Sequence[Cell]) -> None:
     of_sink: dict[str, list[tuple[Cell, Names]]] = {}
     for number, cell in enumerate(firsts.values(), 1):
         of_sink.setdefault(cell.sink, []).append((cell, Names.of(f"{token}_canary_{number}")))
-    stop, one_load = Event(), Lock()
+    stop, one_load, clusters = Event(), Lock(), list[Cluster]()
     before = _written(cluster, of_sink)
 
     def check(pairs: Sequence[tuple[Cell, Names]]) -> list[Failed]:
         with closing(Cluster(cluster.stack, cluster.plan, cluster.checkout, cluster.records)) as own:
+            clusters.append(own)
             found = (take(Resources(own, cell, names, RECORDS, Watcher(stop)), one_load) for cell, names in pairs)
             return [each for each in found if each is not None]
 
@@ -80,6 +81,8 @@ def check_pipelines(cluster: Cluster, cells: Sequence[Cell]) -> None:
             failed = [each for found in running for each in found.result()]
         except BaseException:
             stop.set()
+            for each in clusters:
+                each.hurry()
             raise
     if not failed:
         return

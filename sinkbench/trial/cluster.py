@@ -214,13 +214,16 @@ class Cluster:
             needed(self.sink(sink).capabilities.service_settings, "service_settings").revert()
             self._set.discard(sink)
 
-    def stop_connector(self, name: str, group: str) -> None:
-        """Deletes a connector, and waits until its tasks are gone and its group is empty.
-
-        After an interrupt nobody waits until a dead worker is missed, or back: the next run removes what is left."""
-        interrupted = isinstance(sys.exception(), Interrupted) and not self.stack.endpoints.shared
-        if interrupted and not self.connect.all_answer():
+    def hurry(self) -> None:
+        """Makes all threads wait no longer for a dead worker of sinkbench's own stack: the race was interrupted,
+        and the next one removes what is left."""
+        if not self.stack.endpoints.shared and not self.connect.all_answer():
             self.connect.patience_seconds = INTERRUPTED_SECONDS
+
+    def stop_connector(self, name: str, group: str) -> None:
+        """Deletes a connector, and waits until its tasks are gone and its group is empty."""
+        if isinstance(sys.exception(), Interrupted):
+            self.hurry()
         self.connect.delete(name)
         self.connect.wait_until_gone(name)
         self.kafka.wait_until_empty(group, self.connect.patience_seconds)

@@ -1,6 +1,7 @@
 """What can be told from Connect's answers."""
 
 import shlex
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from sinkbench.services.connect import (
     placement,
     validation_of,
 )
+from tests.support.ports import free_ports
 from tests.support.tlsserver import issue, served
 
 
@@ -81,3 +83,14 @@ def test_curl_gets_all_that_lets_a_person_in_but_no_secret() -> None:
     access = Access(user="o'neil $HOME", password="swordfish", ca=Path("/a b.pem"))  # noqa: S106
     assert shlex.split(curl(access)) == ["curl", "--cacert", "/a b.pem", "-u", "o'neil $HOME"]
     assert curl(Access()) == "curl"
+
+
+def test_an_interrupt_shortens_the_wait_of_another_thread_for_dead_workers() -> None:
+    (port,) = free_ports(1)
+    with ConnectCluster([f"http://127.0.0.1:{port}"]) as cluster, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(cluster.delete, "gone")
+        with pytest.raises(TimeoutError):
+            waiting.result(timeout=0.5)
+        cluster.patience_seconds = 0.1
+        with pytest.raises(ConnectError, match="did not take DELETE"):
+            waiting.result(timeout=20)

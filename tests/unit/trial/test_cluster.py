@@ -196,6 +196,7 @@ def test_after_an_interrupt_nobody_waits_until_a_dead_worker_is_missed(
     stack = SimpleNamespace(endpoints=SimpleNamespace(shared=False))
     kafka = SimpleNamespace(wait_until_empty=lambda group, seconds: waited.append(seconds))
     cluster: Any = SimpleNamespace(stack=stack, connect=connect, kafka=kafka)
+    cluster.hurry = lambda: Cluster.hurry(cluster)
     Cluster.stop_connector(cluster, "mine", "connect-mine")
     with pytest.raises(Interrupted), cleaning(lambda: Cluster.stop_connector(cluster, "mine", "connect-mine")):
         raise Interrupted
