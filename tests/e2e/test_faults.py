@@ -330,6 +330,7 @@ def test_what_a_killed_controller_has_left_frozen_goes_on_with_the_next_up(stack
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_a_worker_that_is_killed_takes_its_tasks_back(stack: LocalStack, tmp_path: Path) -> None:
     plan, _, _ = PLAN.replace("postgres/jdbc", SOON_MISSED).partition("faults:\n")
     kill = "faults:\n  - {what: kill, target: worker, at_seconds: 3, seconds: 2}\n"

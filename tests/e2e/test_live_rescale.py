@@ -24,6 +24,7 @@ pipelines:
 """
 
 
+@pytest.mark.rare
 @pytest.mark.long
 def test_a_step_up_and_a_step_down_are_measured_beside_cold_starts(sinkbench: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(RESCALE)

@@ -138,6 +138,7 @@ def test_a_jvm_that_has_just_begun_is_not_warm(whole: LocalStack, tmp_path: Path
     assert record.audit.clean
 
 
+@pytest.mark.rare
 @pytest.mark.long
 def test_direct_connections_run_out_at_24_tasks_and_pooled_ones_do_not(whole: LocalStack, tmp_path: Path) -> None:
     direct, _ = one_trial(whole, tmp_path, CONNECTIONS, 50_000)

@@ -115,7 +115,8 @@ def test_elasticsearch_8_is_a_sink_as_9_is(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", [13, pytest.param(18, marks=pytest.mark.rare)])
+@pytest.mark.rare
+@pytest.mark.parametrize("version", [13, 18])
 def test_the_oldest_and_the_newest_postgresql_are_sinks(
     settings: Settings, clusters: Clusters, tmp_path: Path, version: int
 ) -> None:
