@@ -72,8 +72,14 @@ def test_the_scripts_work_below_a_folder_with_every_character_that_a_shell_expan
     for name, line in ((".venv/bin/python", f'exec {shlex.quote(sys.executable)} "$@"'), ("scripts/setup", "exit 0")):
         (here / name).write_text(f"#!/bin/sh\n{line}\n")
         (here / name).chmod(0o755)
-    # As pip writes it: the shell looks for another folder.
-    (here / ".venv" / "bin" / "sinkbench").write_text(WITH_SH.format(here / ".venv", ""))
+    # As pip writes them: the shell looks for another folder.
+    for name in ("sinkbench", "loadgen"):
+        (here / ".venv" / "bin" / name).write_text(WITH_SH.format(here / ".venv", "") + "print('runs')\n")
+        (here / ".venv" / "bin" / name).chmod(0o755)
+    for _ in range(2):
+        subprocess.run([here / "scripts" / "quote-launchers"], check=True)
+        assert subprocess.check_output([here / ".venv" / "bin" / "sinkbench"], text=True) == "runs\n"
+        assert moved(here) == ""
     # Code that only lies where it is called is not run.
     (tmp_path / "sinkbench").mkdir()
     (tmp_path / "sinkbench" / "__main__.py").write_text("raise SystemExit(3)")
