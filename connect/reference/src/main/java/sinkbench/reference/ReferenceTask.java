@@ -143,10 +143,9 @@ public abstract class ReferenceTask extends SinkTask {
         }
     }
 
-    /** Connect waits for what its reporter does before it commits the record's offset. */
+    /** Connect waits for its reporter before it commits the offset. The error has no cause: readers show the innermost one. */
     private void report(SinkRecord record, ConnectException e) {
         metrics.add("records-refused-total", 1);
-        // Not as a cause, which Connect's readers take for the whole message.
         ConnectException error = new ConnectException("The record of topic " + record.originalTopic() + ", partition "
             + record.originalKafkaPartition() + ", offset " + record.originalKafkaOffset() + " is refused: " + e.getMessage());
         if (context.errantRecordReporter() == null)
