@@ -6,7 +6,7 @@ from pathlib import Path
 
 from loadgen.forms import DOCUMENT, Form, is_row, schema_of
 from loadgen.reading import read_bytes
-from sinkbench.analysis.connectors import JDBC, Misfit, Offered, value_of
+from sinkbench.analysis.connectors import JDBC, REFERENCE_COPY, Misfit, Offered, value_of
 from sinkbench.analysis.settable import Settable
 from sinkbench.analysis.words import counted
 from sinkbench.errors import PlanError
@@ -135,7 +135,13 @@ def lone_queue(config: Mapping[str, str], kafka: KafkaNodes, topics: Collection[
 def filled_columns(config: Mapping[str, str], form: Form) -> frozenset[str] | None:
     """Returns the columns into which a connector writes records of that form, in lower case; None if not clear.
 
-    Debezium's JDBC sink writes the members of a struct: the record, or the field into which `HoistField` puts it."""
+    Debezium's JDBC sink writes the members of a struct: the record, or the field into which `HoistField` puts it. The
+    reference connector writes the value into one column."""
+    if config.get("connector.class") == REFERENCE_COPY:
+        column, upserts = config.get("column", "payload"), config.get("write") == "upsert"
+        once = config.get("delivery") == "exactly-once-effect"
+        key = {config.get("key.column", "key")} if upserts else POSITION if once else set()
+        return frozenset({column.lower(), *key})
     value = value_of(config, Offered(form))
     if config.get("connector.class") != JDBC or config.get("schema.evolution", "none") != "none":
         return None

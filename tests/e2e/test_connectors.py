@@ -46,6 +46,7 @@ TABLES = {
     "jdbc-upsert": "keyed.sql",
     "jdbc-idempotent": "targets/positions.sql",
     "jdbc-checked": "targets/positions.sql",
+    "reference-copy-exactly-once": "targets/positions.sql",
 }
 
 
