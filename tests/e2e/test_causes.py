@@ -154,9 +154,9 @@ trials: 1
     ("service", "pipeline", "cause", "silent"),
     [
         # Kafka, Connect and PgBouncer were not silent: nobody asked them meanwhile.
-        ("postgres", "postgres/jdbc", "sink", ""),
+        pytest.param("postgres", "postgres/jdbc", "sink", "", marks=pytest.mark.rare),
         ("pgbouncer", "postgres/jdbc-pgbouncer", "pgbouncer", "PgBouncer"),
-        ("kafka", "postgres/jdbc", "kafka", "Kafka"),
+        pytest.param("kafka", "postgres/jdbc", "kafka", "Kafka", marks=pytest.mark.rare),
     ],
 )
 def test_a_trial_in_which_a_service_was_frozen_has_no_rate_and_names_the_service(

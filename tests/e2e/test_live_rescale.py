@@ -64,6 +64,7 @@ def test_what_a_drain_that_is_over_too_soon_has_stored_is_audited_all_the_same(
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_the_rate_of_the_samples_is_that_of_the_tables_own_times_which_a_trial_without_probes_has(
     stack: LocalStack, tmp_path: Path
 ) -> None:

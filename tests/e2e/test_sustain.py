@@ -167,6 +167,7 @@ def test_a_trial_that_a_slow_pilot_has_made_too_short_is_taken_again_with_more_r
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_queries_beside_a_load_have_latencies_idle_and_loaded(stack: LocalStack, tmp_path: Path) -> None:
     plan = f"""
 mode: sustain
