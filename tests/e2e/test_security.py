@@ -25,7 +25,10 @@ from tests.support.refusals import (
 OFFSET = 2500
 RECORDS = 3_000
 # PgBouncer has PostgreSQL behind it.
-PIPELINES = ("elasticsearch/camel-bulk", "postgres/jdbc-pgbouncer")
+PIPELINES = (
+    *("elasticsearch/camel-bulk", "postgres/jdbc-pgbouncer"),
+    *("elasticsearch/reference-bulk", "postgres/reference-copy"),
+)
 PLAN = f"pipelines: [{', '.join(PIPELINES)}]\ntrials: 1\nload: {{partitions: 6}}\ndrain: {{compiling_percent: 100}}\n"
 
 pytestmark = pytest.mark.long
