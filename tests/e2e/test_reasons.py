@@ -1,6 +1,7 @@
 """Why tasks fail, as the real connectors, services and their logs say it: all are brought about at the same time."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -22,12 +23,29 @@ from tests.support.waiting import until
 TOPIC, USER = "reasons", "reasons_reader"
 FILES = {
     name: json.loads((CHECKOUT / "connectors" / f"{name}.json").read_text())["config"]
-    for name in ("postgres/jdbc", "postgres/jdbc-pgbouncer", "postgres/camel-sql", "elasticsearch/camel-index")
+    for name in (
+        *("postgres/jdbc", "postgres/jdbc-pgbouncer", "postgres/camel-sql", "postgres/reference-copy"),
+        "elasticsearch/camel-index",
+    )
 }
 URL = "connection.url"
-JDBC, POOLED, SQL, INDEX = FILES.values()
+JDBC, POOLED, SQL, COPY, INDEX = FILES.values()
 JSON = {"value.converter": "org.apache.kafka.connect.json.JsonConverter"}
 POOL = "camel.beans.pool"
+TABLE = "collection.name.format"
+# Tables that refuse the record, each for another reason.
+TABLES = """
+    CREATE TABLE reasons (payload jsonb NOT NULL);
+    CREATE TABLE reasons_more (payload jsonb NOT NULL, needed text NOT NULL);
+    CREATE TABLE reasons_once (payload jsonb UNIQUE);
+    INSERT INTO reasons_once VALUES ('{"tide": 1}');
+    CREATE TABLE reasons_short (payload varchar(3) NOT NULL);
+    CREATE TABLE reasons_keyless
+        (__connect_topic text, __connect_partition int, __connect_offset bigint, payload jsonb NOT NULL);
+"""
+VALUES = {TOPIC: b'{"tide": 1}', f"{TOPIC}-text": b"no json", f"{TOPIC}-nul": b'{"tide": "\\u0000"}'}
+BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+QUEUE = "errors.deadletterqueue.topic"
 
 
 def changed(config: dict[str, str], old: str, new: str, key: str = URL) -> dict[str, str]:
@@ -58,9 +76,26 @@ CASES = {
     "right": ({**JDBC, "connection.username": USER, PASSWORD: USER}, "(connection.username): GRANT it INSERT"),
     "schemas": ({**JDBC, **JSON}, "(value.converter.schemas.enable): set it to false for plain JSON"),
     "no-json": ({**JDBC, **JSON, "topics": f"{TOPIC}-text"}, "(value.converter): the records are not what it reads"),
+    "no-document": ({**JDBC, "topics": f"{TOPIC}-text"}, "(transforms): change the column's type"),
+    "zero": ({**JDBC, "topics": f"{TOPIC}-nul"}, "(transforms): PostgreSQL stores no zero character"),
+    "bytes": ({**JDBC, "value.converter": BYTES}, "(connection.url: stringtype): add stringtype=unspecified"),
+    "more": ({**JDBC, TABLE: f"{TOPIC}_more"}, "(primary.key.fields, transforms): send that field"),
+    "once": ({**JDBC, TABLE: f"{TOPIC}_once"}, "(insert.mode): use upsert"),
+    "short": ({**JDBC, TABLE: f"{TOPIC}_short"}, "(transforms): change the column's type"),
+    "keyless": ({**JDBC, TABLE: f"{TOPIC}_keyless", "insert.mode": "upsert", "primary.key.mode": "kafka"},
+                "(primary.key.fields): give the table a primary key"),
+    "timeout": ({**JDBC, URL: f"{JDBC[URL]}&options=-c%20statement_timeout=1"}, "(batch.size): write less at once"),
+    "read-only": ({**JDBC, URL: f"{JDBC[URL]}&options=-c%20default_transaction_read_only=on"},
+                  "(connection.url): it leads to a standby"),
+    "queue": ({**JDBC, "errors.tolerance": "all", f"{QUEUE}.name": f"{TOPIC}-letters",
+               f"{QUEUE}.replication.factor": "3"}, f"({QUEUE}.replication.factor): set it to the number of brokers"),
+    "copy-table": ({**COPY, "table": "nosuch"}, 'relation "nosuch" does not exist'),
+    "copy-password": ({**COPY, PASSWORD: "wrong"}, LOGIN),
+    "copy-text": ({**COPY, "topics": f"{TOPIC}-text"}, f"topic {TOPIC}-text, partition 0, offset 0 is refused"),
     "key": ({**JDBC, "primary.key.mode": "record_key", "insert.mode": "upsert", "primary.key.fields": "id"},
             "(primary.key.mode, key.converter): send records with a key"),
     "strict": (changed(INDEX, "${env:ELASTICSEARCH_INDEX}", TOPIC, "camel.sink.url"), "(transforms): correct the in"),
+    "search-text": ({**INDEX, "topics": f"{TOPIC}-text"}, "(value.converter): the records are not what it reads"),
     "search-host": (changed(INDEX, "${env:ELASTICSEARCH_HOSTS}", "no.invalid:1", "camel.sink.url"),
                     "the workers know no host no.invalid (camel.sink.url): correct it"),
 }  # fmt: skip
@@ -77,20 +112,21 @@ def connect(stack: LocalStack) -> Iterator[ConnectCluster]:
                 sink.offer_default()
         database.autocommit = True
         database.execute(f"CREATE ROLE {USER} LOGIN PASSWORD '{USER}'".encode())
-        database.execute(f"CREATE TABLE {TOPIC} (payload jsonb NOT NULL)".encode())
+        database.execute(TABLES.encode())
         body = {"mappings": {"dynamic": "strict", "properties": {"id": {"type": "keyword"}}}}
         httpx.put(f"{stack.endpoints.sinks['elasticsearch'].address}/{TOPIC}", json=body).raise_for_status()
-        for topic, value in ((TOPIC, b'{"tide": 1}'), (f"{TOPIC}-text", b"no json")):
+        for topic, value in VALUES.items():
             kafka.create_topic(topic, 1)
             send({"bootstrap.servers": stack.endpoints.kafka}, [Record(topic, value)], 10)
         try:
             yield cluster
         finally:
             remove_connectors(cluster, kafka, *(name for name in names if name in cluster.connectors()))
-            for topic in (TOPIC, f"{TOPIC}-text"):
+            for topic in VALUES:
                 kafka.delete_topic(topic)
             httpx.delete(f"{stack.endpoints.sinks['elasticsearch'].address}/{TOPIC}").raise_for_status()
-            database.execute(f"DROP TABLE {TOPIC}; DROP ROLE {USER}".encode())
+            tables = ", ".join(re.findall(r"CREATE TABLE (\w+)", TABLES))
+            database.execute(f"DROP TABLE {tables}; DROP ROLE {USER}".encode())
 
 
 def dsn_of(stack: LocalStack) -> str:
