@@ -1,0 +1,192 @@
+"""A claim: a YAML file that says what was published, and what must hold in a run of a plan if it is true."""
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from sinkbench.errors import ClaimError, ReasonCode
+from sinkbench.plan.sections import FIGURES
+from sinkbench.suggest import did_you_mean
+from sinkbench.yamlfile import Section, YamlFile, mistake
+
+EXACT = ("lost", "duplicates", "connections", "clients", "failed_tasks")
+"""Figures that are counted: they are exact, so one trial decides."""
+OWN = ("clients", "failed_tasks", "records_per_write")
+"""Figures that claims have besides those of thresholds."""
+PER_SERVICE = ("cpu", "cpu_share")
+"""Figures of a service, as `cpu.connect`: its CPU seconds per million records, and its share of all services'."""
+
+Text = Annotated[str, Field(min_length=1)]
+Several = Field(strict=False, min_length=1)
+
+
+class CellOf(Section):
+    """Which cell of the plan is meant: what is not given does not matter, but one cell alone may match."""
+
+    label: Text
+    tasks: int | None = None
+    fault: Text | None = None
+    records_per_second: float | None = None
+
+    def __str__(self) -> str:
+        rate = None if self.records_per_second is None else f"at {self.records_per_second:g}/s"
+        tasks = None if self.tasks is None else f"{self.tasks} tasks"
+        return ", ".join(filter(None, (self.label, tasks, self.fault, rate)))
+
+
+class Bounds(Section):
+    """The figure lies from `at_least` to `at_most`; one of them at least is given."""
+
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @model_validator(mode="after")
+    def _is_bounded(self) -> Self:
+        if self.at_least is None and self.at_most is None:
+            raise mistake("needs at_least, at_most or both")
+        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
+            raise mistake(f"at_least {self.at_least:g} is more than at_most {self.at_most:g}; exchange them", "at_least")
+        return self
+
+
+class _OfFigure(Section):
+    figure: str = "records_per_second"
+
+    @model_validator(mode="after")
+    def _figure_is_known(self) -> Self:
+        known, (name, dot, service) = (*FIGURES, *OWN), self.figure.partition(".")
+        if self.figure not in known and not (name in PER_SERVICE and dot and service):
+            raise mistake(f"there is no figure '{self.figure}'{did_you_mean(self.figure, known)}", "figure")
+        return self
+
+
+class Ratio(Bounds, _OfFigure):
+    """The figure of each cell of `of`, divided by that of `to`; `per_task`: each divided by its number of tasks."""
+
+    kind: Literal["ratio"]
+    of: Annotated[tuple[CellOf, ...], Several]
+    to: CellOf
+    per_task: bool = False
+
+
+class Order(_OfFigure):
+    """The figure is less from each cell to the next: by the factor `by` at least."""
+
+    kind: Literal["order"]
+    falling: Annotated[tuple[CellOf, ...], Field(strict=False, min_length=2)]
+    by: Annotated[float, Field(ge=1)] = 1.0
+
+
+class Threshold(Bounds, _OfFigure):
+    """The figure of a cell has bounds."""
+
+    kind: Literal["threshold"]
+    of: CellOf
+
+
+class Count(_OfFigure):
+    """A counted figure of a cell is exactly so many."""
+
+    kind: Literal["count"]
+    of: CellOf
+    equals: Annotated[int, Field(ge=0)]
+
+    @model_validator(mode="after")
+    def _is_counted(self) -> Self:
+        if self.figure not in EXACT:
+            raise mistake(f"'{self.figure}' is not counted; counted are: {', '.join(EXACT)}", "figure")
+        return self
+
+
+class Failure(Section):
+    """A cell fails, for this reason, and says so; else it must have passed."""
+
+    kind: Literal["failure"]
+    of: CellOf
+    code: Annotated[ReasonCode, Field(strict=False)]
+    says: str = ""
+
+
+class Arithmetic(Bounds):
+    """The quotient of published figures; no run is needed to check what follows from them."""
+
+    kind: Literal["arithmetic"]
+    quotients: Annotated[tuple[Annotated[tuple[float, float], Field(strict=False)], ...], Several]
+
+    @model_validator(mode="after")
+    def _divides(self) -> Self:
+        for place, (_, divisor) in enumerate(self.quotients):
+            if not divisor:
+                raise mistake("a published figure of 0 cannot divide another", "quotients", place)
+        return self
+
+
+Shape = Annotated[Ratio | Order | Threshold | Count | Failure | Arithmetic, Field(discriminator="kind")]
+
+
+class Source(Section):
+    document: Text
+    section: Text
+    figure: str | None = None
+
+
+class Needs(Section):
+    """What a run must have been on, to tell."""
+
+    cores: Annotated[int, Field(ge=1)] | None = None
+    topology: str | None = None
+
+
+class Claim(Section):
+    """A published finding: either `shape`, all of which must hold, or `untestable` with the reason."""
+
+    name: str = ""
+    number: Annotated[int, Field(ge=1)]
+    source: Source
+    published: Text
+    contradiction: str | None = None
+    """Where the article contradicts itself."""
+    plan: Text | None = None
+    shape: Annotated[tuple[Shape, ...], Several] | None = None
+    untestable: Text | None = None
+    different_here: str | None = None
+    needs: Needs = Needs()
+
+    @property
+    def article(self) -> str:
+        return self.name.partition("-")[0]
+
+    @model_validator(mode="after")
+    def _can_be_decided_or_says_why_not(self) -> Self:
+        if (self.shape is None) == (self.untestable is None):
+            raise mistake("needs either a shape or 'untestable' with the reason", "shape" if self.shape else "published")
+        measured = [each for each in self.shape or () if not isinstance(each, Arithmetic)]
+        if measured and self.plan is None:
+            raise mistake("a shape of cells needs the plan that has them", "shape")
+        if not measured and self.plan is not None:
+            raise mistake("no shape is of cells, so no plan can test it; leave out the plan", "plan")
+        return self
+
+
+def load_claim(path: Path) -> Claim:
+    """The claim in that file, called as the file. Raises ClaimError with file and line of each mistake."""
+    source = YamlFile(path, "claim", ClaimError)
+    if "name" in source.content:
+        raise ClaimError(f"{source.where('name')}: a claim is called as its file; leave out name")
+    try:
+        return Claim.model_validate({**source.content, "name": path.stem})
+    except ValidationError as invalid:
+        raise ClaimError(source.explain(invalid, Claim)) from None
+
+
+def load_claims(folder: Path, wanted: list[str] | None = None) -> list[Claim]:
+    """The claims of a folder by article and number; only those of `wanted` articles or names, if any.
+
+    Raises ClaimError for a name of none."""
+    claims = sorted(map(load_claim, folder.glob("*.yaml")), key=lambda claim: claim.number)
+    names = {claim.name for claim in claims} | {claim.article for claim in claims}
+    for name in wanted or ():
+        if name not in names:
+            raise ClaimError(f"{name}: is no claim and no article{did_you_mean(name, names)}")
+    return [claim for claim in claims if not wanted or {claim.name, claim.article} & {*wanted}]
