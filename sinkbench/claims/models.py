@@ -46,7 +46,7 @@ class Bounds(Section):
         if self.at_least is None and self.at_most is None:
             raise mistake("needs at_least, at_most or both")
         if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
-            raise mistake(f"at_least {self.at_least:g} is more than at_most {self.at_most:g}; exchange them", "at_least")
+            raise mistake(f"at_least is more than at_most, {self.at_most:g}; exchange them", "at_least")
         return self
 
 
@@ -71,7 +71,7 @@ class Ratio(Bounds, _OfFigure):
 
 
 class Order(_OfFigure):
-    """The figure is less from each cell to the next: by the factor `by` at least."""
+    """The figure falls from each cell to the next, by more than the factor `by`."""
 
     kind: Literal["order"]
     falling: Annotated[tuple[CellOf, ...], Field(strict=False, min_length=2)]
@@ -160,7 +160,7 @@ class Claim(Section):
     @model_validator(mode="after")
     def _can_be_decided_or_says_why_not(self) -> Self:
         if (self.shape is None) == (self.untestable is None):
-            raise mistake("needs either a shape or 'untestable' with the reason", "shape" if self.shape else "published")
+            raise mistake("needs either a shape, or 'untestable' with the reason", "untestable")
         measured = [each for each in self.shape or () if not isinstance(each, Arithmetic)]
         if measured and self.plan is None:
             raise mistake("a shape of cells needs the plan that has them", "shape")

@@ -1,0 +1,181 @@
+"""Whether a claim holds in the stored runs: decided on ranges alone, never on an estimate.
+
+A range within the bounds replicates, one outside refutes, and one that crosses a bound does not tell. So more noise can
+turn a decision into none, and never the reverse."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from sinkbench.analysis.words import significant
+from sinkbench.claims.models import Arithmetic, Bounds, CellOf, Claim, Count, Failure, Needs, Order, Ratio, Shape
+from sinkbench.claims.readings import Range, Stored, Trials, Untold, cell_of, range_of, ratio_of
+from sinkbench.metrics.metric import find
+from sinkbench.results import RunSummary
+
+
+class Outcome(StrEnum):
+    REPLICATED = "replicated"
+    REFUTED = "refuted here"
+    UNTOLD = "cannot be told here"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a claim: `measured` in words, with ranges; `why`, if it cannot be told; the `run` that was read, and
+    the `command` that makes the run that it lacks."""
+
+    claim: Claim
+    outcome: Outcome
+    measured: tuple[str, ...] = ()
+    why: str = ""
+    run: str | None = None
+    command: str | None = None
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        claim = self.claim.model_dump(mode="json", include={"name", "number", "source", "published", "plan"})
+        notes = {"contradiction": self.claim.contradiction, "different_here": self.claim.different_here}
+        found = {"measured": list(self.measured), "run": self.run, "verdict": self.outcome.value, "why": self.why}
+        return {**claim, **notes, **found, "command": self.command}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One comparison of a shape."""
+
+    outcome: Outcome
+    measured: str = ""
+    why: str = ""
+
+
+def verdict(claim: Claim, summaries: Sequence[RunSummary], trials: Mapping[str, Trials] | None = None) -> Verdict:
+    """What the runs, the newest first, say of a claim: the newest of its plan that is on what it needs.
+
+    `trials` are those of the runs, by the run; without them, figures that only trials have cannot be told."""
+    if claim.shape is None:
+        return Verdict(claim, Outcome.UNTOLD, why=claim.untestable or "")
+    run, why = _run_of(claim, summaries)
+    if claim.plan is not None and (run is None or why):
+        return Verdict(claim, Outcome.UNTOLD, why=why, run=None if run is None else run.run, command=command_of(claim))
+    stored = None if run is None else Stored(run, (trials or {}).get(run.run, ()))
+    parts = [part for shape in claim.shape for part in _parts(shape, stored)]
+    outcomes = {part.outcome for part in parts}
+    # All must hold, so one that does not hold decides.
+    worst = next(each for each in (Outcome.REFUTED, Outcome.UNTOLD, Outcome.REPLICATED) if each in outcomes)
+    whys = "; ".join(dict.fromkeys(part.why for part in parts if part.why and part.outcome is worst))
+    measured = tuple(part.measured for part in parts if part.measured)
+    return Verdict(claim, worst, measured, whys, None if run is None else run.run)
+
+
+def command_of(claim: Claim) -> str | None:
+    """What makes a run that can tell; None if this machine cannot."""
+    topology = f"SINKBENCH_TOPOLOGY={claim.needs.topology} " if claim.needs.topology else ""
+    return None if claim.plan is None else f"{topology}sinkbench race {claim.plan}"
+
+
+def decided(found: Range, bounds: Bounds) -> Outcome:
+    """Whether a range lies within the bounds, outside, or across one."""
+    least = float("-inf") if bounds.at_least is None else bounds.at_least
+    most = float("inf") if bounds.at_most is None else bounds.at_most
+    if found.low >= least and found.high <= most:
+        return Outcome.REPLICATED
+    return Outcome.REFUTED if found.high < least or found.low > most else Outcome.UNTOLD
+
+
+def _run_of(claim: Claim, summaries: Sequence[RunSummary]) -> tuple[RunSummary | None, str]:
+    runs = [run for run in summaries if run.plan.name == claim.plan and any(cell.trials for cell in run.cells)]
+    if not runs:
+        return None, f"no run of plan {claim.plan}"
+    lacking = [(run, _lacks(run, claim.needs)) for run in runs]
+    return next((each for each in lacking if not each[1]), lacking[0])
+
+
+def _lacks(run: RunSummary, needs: Needs) -> str:
+    cores, topology = run.environment.get("cpu_count"), find(run.environment, "topology.name")
+    if needs.cores is not None and not (isinstance(cores, int) and cores >= needs.cores):
+        return f"too few cores: needs {needs.cores}, the run had {cores or 'an unknown number'}"
+    if needs.topology not in (None, topology):
+        return f"needs topology {needs.topology}, the run had {topology or 'an unknown one'}"
+    return ""
+
+
+def _parts(shape: Shape, stored: Stored | None) -> list[_Part]:
+    if isinstance(shape, Arithmetic):
+        return [_quotient(each, shape) for each in shape.quotients]
+    if stored is None:
+        return []
+    if isinstance(shape, Failure):
+        return [_failure(shape, stored.run)]
+    if isinstance(shape, Ratio):
+        return [_part(partial(_ratio, shape, cell, stored), shape, "{} times") for cell in shape.of]
+    if isinstance(shape, Order):
+        return [_falls(shape, pair, stored) for pair in pairwise(shape.falling)]
+    bounds = Bounds(at_least=shape.equals, at_most=shape.equals) if isinstance(shape, Count) else shape
+    return [_part(partial(range_of, stored, shape.of, shape.figure), bounds, f"{shape.figure} {{}}")]
+
+
+def _part(read: Callable[[], Range], bounds: Bounds, words: str) -> _Part:
+    """What a range says; `words` are around it."""
+    try:
+        found = read()
+    except Untold as none:
+        return _Part(Outcome.UNTOLD, why=str(none))
+    outcome, text = decided(found, bounds), words.format(shown(found))
+    crosses = f"noise: {text} crosses {_words(bounds)}" if outcome is Outcome.UNTOLD else ""
+    return _Part(outcome, text, crosses)
+
+
+def _quotient(published: tuple[float, float], bounds: Bounds) -> _Part:
+    value = published[0] / published[1]
+    return _Part(decided(Range(value, value, value), bounds), f"{significant(value)} as published")
+
+
+def _ratio(shape: Ratio, cell: CellOf, stored: Stored) -> Range:
+    above, below = cell_of(stored.run, cell), cell_of(stored.run, shape.to)
+    found = ratio_of(stored, (above, below), shape.figure)
+    return found.times(below.tasks / above.tasks) if shape.per_task else found
+
+
+def _falls(shape: Order, pair: tuple[CellOf, CellOf], stored: Stored) -> _Part:
+    """Whether the first of two is more than the second, by more than the factor: at the factor itself open."""
+    try:
+        found = ratio_of(stored, (cell_of(stored.run, pair[0]), cell_of(stored.run, pair[1])), shape.figure)
+    except Untold as none:
+        return _Part(Outcome.UNTOLD, why=str(none))
+    text = f"{shown(found)} times"
+    if found.low > shape.by:
+        return _Part(Outcome.REPLICATED, text)
+    if found.high < shape.by:
+        return _Part(Outcome.REFUTED, text)
+    return _Part(Outcome.UNTOLD, text, f"noise: {text} crosses {shape.by:g}")
+
+
+def _failure(shape: Failure, run: RunSummary) -> _Part:
+    try:
+        cell = cell_of(run, shape.of)
+    except Untold as none:
+        return _Part(Outcome.UNTOLD, why=str(none))
+    if cell.passed and cell.at_least is None:
+        return _Part(Outcome.REFUTED, f"{shape.of} passed")
+    said = "; ".join(filter(None, [cell.failure, *(reason.text for reason in (*cell.faults, *cell.reasons))]))
+    codes = {reason.code for reason in (*cell.faults, *cell.reasons)}
+    if shape.code in codes and shape.says.casefold() in said.casefold():
+        return _Part(Outcome.REPLICATED, f"{shape.of}: {shape.code}")
+    return _Part(Outcome.UNTOLD, f"{shape.of}: {cell.verdict}", "it failed for another reason, or is not final")
+
+
+def shown(found: Range) -> str:
+    """As 22.8 (20.1-25.3); what is exact has no range."""
+    value = significant(found.estimate)
+    exact = found.low == found.high
+    return value if exact else f"{value} ({significant(found.low)}-{significant(found.high)})"
+
+
+def _words(bounds: Bounds) -> str:
+    ends = [f"{end:g}" for end in (bounds.at_least, bounds.at_most) if end is not None]
+    return " or ".join(dict.fromkeys(ends))
