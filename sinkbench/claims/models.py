@@ -10,9 +10,9 @@ from sinkbench.plan.sections import FIGURES
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import Section, YamlFile, mistake
 
-EXACT = ("lost", "duplicates", "connections", "clients", "failed_tasks")
+EXACT = ("lost", "duplicates", "connections", "clients", "connections_left", "copies", "failed_tasks")
 """Figures that are counted: they are exact, so one trial decides."""
-OWN = ("clients", "failed_tasks", "records_per_write")
+OWN = ("clients", "connections_left", "copies", "failed_tasks", "records_per_write", "sent_share")
 """Figures that claims have besides those of thresholds."""
 PER_SERVICE = ("cpu", "cpu_share")
 """Figures of a service, as `cpu.connect`: its CPU seconds per million records, and its share of all services'."""
@@ -100,12 +100,12 @@ class Count(_OfFigure):
 
 
 class Failure(Section):
-    """A cell fails, for this reason, and says so; else it must have passed."""
+    """A cell fails for this reason, and with one of these words if there are any."""
 
     kind: Literal["failure"]
     of: CellOf
     code: Annotated[ReasonCode, Field(strict=False)]
-    says: str = ""
+    says: Annotated[tuple[Text, ...], Field(strict=False)] = ()
 
 
 class Arithmetic(Bounds):

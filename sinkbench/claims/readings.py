@@ -25,8 +25,13 @@ _SPREADS = {
     "disk_bytes_per_record": "disk_bytes_per_record",
 }
 _OF_TRIAL = {f"{name}_ms": f"latency_ms.{name}" for name in ("p50", "p95", "p99")}
-_OF_TRIAL["records_per_write"] = "records_per_write"
-_OWN = {"clients": "connections.clients_peak", "failed_tasks": "failed_tasks"}
+_OF_TRIAL |= {name: name for name in ("records_per_write", "sent_share")}
+_COUNTED = {
+    "clients": "connections.clients_peak",
+    "connections_left": "recovery.connections_left",
+    "copies": "durability.nodes",
+    "failed_tasks": "failed_tasks",
+}
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,7 @@ def ratio_of(stored: Stored, cells: tuple[CellSummary, CellSummary], figure: str
 
 
 def _counted(run: RunSummary, cell: CellSummary, figure: str) -> float:
-    value = find(cell, _OWN[figure]) if figure in _OWN else value_of(cell, figure)
+    value = find(cell, _COUNTED[figure]) if figure in _COUNTED else value_of(cell, figure)
     # Tasks that FAILED make a cell invalid, and are counted all the same.
     why = "" if figure == "failed_tasks" else why_undecided(run, cell, figure, value)
     if why or value is None:

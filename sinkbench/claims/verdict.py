@@ -164,7 +164,7 @@ def _failure(shape: Failure, run: RunSummary) -> _Part:
         return _Part(Outcome.REFUTED, f"{shape.of} passed")
     said = "; ".join(filter(None, [cell.failure, *(reason.text for reason in (*cell.faults, *cell.reasons))]))
     codes = {reason.code for reason in (*cell.faults, *cell.reasons)}
-    if shape.code in codes and shape.says.casefold() in said.casefold():
+    if shape.code in codes and (not shape.says or any(each.casefold() in said.casefold() for each in shape.says)):
         return _Part(Outcome.REPLICATED, f"{shape.of}: {shape.code}")
     return _Part(Outcome.UNTOLD, f"{shape.of}: {cell.verdict}", "it failed for another reason, or is not final")
 
