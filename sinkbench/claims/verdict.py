@@ -1,7 +1,7 @@
 """Whether a claim holds in the stored runs: decided on ranges alone, never on an estimate.
 
 A range within the bounds replicates, one outside refutes, and one that crosses a bound does not tell. So more noise can
-turn a decision into none, and never the reverse."""
+turn a decision into none, and never the reverse. Published figures may refute their own claim, but replicate none."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +15,8 @@ from sinkbench.claims.models import Arithmetic, Bounds, CellOf, Claim, Count, Fa
 from sinkbench.claims.readings import Range, Stored, Trials, Untold, cell_of, range_of, ratio_of
 from sinkbench.metrics.metric import find
 from sinkbench.results import RunSummary
+
+_ONLY_ARITHMETIC = "the published figures agree with each other; no run tests them"
 
 
 class Outcome(StrEnum):
@@ -53,27 +55,34 @@ class _Part:
     why: str = ""
 
 
-def verdict(claim: Claim, summaries: Sequence[RunSummary], trials: Mapping[str, Trials] | None = None) -> Verdict:
+def verdict(
+    claim: Claim, summaries: Sequence[RunSummary], trials: Mapping[str, Trials] | None = None, cores: int | None = None
+) -> Verdict:
     """What the runs, the newest first, say of a claim: the newest of its plan that is on what it needs.
 
-    `trials` are those of the runs, by the run; without them, figures that only trials have cannot be told."""
+    `trials` are those of the runs, by the run; without them, figures that only trials have cannot be told. `cores` are
+    those of this machine, if another run on it is to be offered only where it can tell."""
     if claim.shape is None:
         return Verdict(claim, Outcome.UNTOLD, why=claim.untestable or "")
-    run, why = _run_of(claim, summaries)
-    if claim.plan is not None and (run is None or why):
-        return Verdict(claim, Outcome.UNTOLD, why=why, run=None if run is None else run.run, command=command_of(claim))
+    run, why = run_of(claim, summaries)
+    if claim.plan is not None and why:
+        few = _too_few(claim.needs, cores) if cores is not None else ""
+        name, command = None if run is None else run.run, None if few else command_of(claim)
+        return Verdict(claim, Outcome.UNTOLD, why=why if run else few or why, run=name, command=command)
     stored = None if run is None else Stored(run, (trials or {}).get(run.run, ()))
     parts = [part for shape in claim.shape for part in _parts(shape, stored)]
     outcomes = {part.outcome for part in parts}
     # All must hold, so one that does not hold decides.
     worst = next(each for each in (Outcome.REFUTED, Outcome.UNTOLD, Outcome.REPLICATED) if each in outcomes)
+    if claim.plan is None and worst is Outcome.REPLICATED:
+        return Verdict(claim, Outcome.UNTOLD, tuple(part.measured for part in parts), _ONLY_ARITHMETIC)
     whys = "; ".join(dict.fromkeys(part.why for part in parts if part.why and part.outcome is worst))
     measured = tuple(part.measured for part in parts if part.measured)
     return Verdict(claim, worst, measured, whys, None if run is None else run.run)
 
 
 def command_of(claim: Claim) -> str | None:
-    """What makes a run that can tell; None if this machine cannot."""
+    """What makes a run of its plan; None without one."""
     topology = f"SINKBENCH_TOPOLOGY={claim.needs.topology} " if claim.needs.topology else ""
     return None if claim.plan is None else f"{topology}sinkbench race {claim.plan}"
 
@@ -87,7 +96,8 @@ def decided(found: Range, bounds: Bounds) -> Outcome:
     return Outcome.REFUTED if found.high < least or found.low > most else Outcome.UNTOLD
 
 
-def _run_of(claim: Claim, summaries: Sequence[RunSummary]) -> tuple[RunSummary | None, str]:
+def run_of(claim: Claim, summaries: Sequence[RunSummary]) -> tuple[RunSummary | None, str]:
+    """The newest run of its plan that is on what the claim needs, else the newest, and why it cannot tell."""
     runs = [run for run in summaries if run.plan.name == claim.plan and any(cell.trials for cell in run.cells)]
     if not runs:
         return None, f"no run of plan {claim.plan}"
@@ -97,11 +107,16 @@ def _run_of(claim: Claim, summaries: Sequence[RunSummary]) -> tuple[RunSummary |
 
 def _lacks(run: RunSummary, needs: Needs) -> str:
     cores, topology = run.environment.get("cpu_count"), find(run.environment, "topology.name")
-    if needs.cores is not None and not (isinstance(cores, int) and cores >= needs.cores):
-        return f"too few cores: needs {needs.cores}, the run had {cores or 'an unknown number'}"
+    if few := _too_few(needs, cores):
+        return few
     if needs.topology not in (None, topology):
         return f"needs topology {needs.topology}, the run had {topology or 'an unknown one'}"
     return ""
+
+
+def _too_few(needs: Needs, cores: object) -> str:
+    enough = needs.cores is None or (isinstance(cores, int) and cores >= needs.cores)
+    return "" if enough else f"too few cores: needs {needs.cores}, found {cores or 'no number of them'}"
 
 
 def _parts(shape: Shape, stored: Stored | None) -> list[_Part]:

@@ -1,0 +1,58 @@
+"""Verdicts as a table of at most 100 columns, with their totals and what would decide more of them."""
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+
+from sinkbench.analysis.words import counted
+from sinkbench.claims.verdict import Outcome, Verdict
+
+_WIDTHS = (22, 28, 22, 22)
+_HEADS = ("claim", "published", "measured", "verdict")
+_GAP = "  "
+
+
+def table(verdicts: Sequence[Verdict]) -> list[str]:
+    """A row for each claim, below its heads."""
+    return [line for row in (_HEADS, *map(_row, verdicts)) for line in _folded(row)]
+
+
+def totals(verdicts: Iterable[Verdict]) -> dict[str, int]:
+    """How many claims have each verdict."""
+    counts = Counter(each.outcome for each in verdicts)
+    return {outcome.value: counts[outcome] for outcome in Outcome}
+
+
+def total_line(verdicts: Sequence[Verdict]) -> str:
+    shares = ", ".join(f"{count} {outcome}" for outcome, count in totals(verdicts).items())
+    return f"{counted(len(verdicts), 'claim')}: {shares}"
+
+
+def commands(verdicts: Iterable[Verdict]) -> dict[str, list[str]]:
+    """The claims that each command would decide, by the command."""
+    found: dict[str, list[str]] = {}
+    for each in verdicts:
+        if each.command is not None:
+            found.setdefault(each.command, []).append(each.claim.name)
+    return found
+
+
+def command_lines(verdicts: Sequence[Verdict]) -> list[str]:
+    """A line for each command; empty if no run is missing."""
+    lines = [f"  {command}    # {counted(len(names), 'claim')}" for command, names in commands(verdicts).items()]
+    return ["Runs that are missing:", *lines] if lines else []
+
+
+def _row(found: Verdict) -> tuple[str, ...]:
+    claim = found.claim
+    published = claim.published if claim.contradiction is None else f"{claim.published} (but: {claim.contradiction})"
+    measured = "; ".join(found.measured) or "-"
+    run = "" if found.run is None else f", run {found.run}"
+    return claim.name, published, f"{measured}{run}", f"{found.outcome}{f': {found.why}' if found.why else ''}"
+
+
+def _folded(row: Sequence[str]) -> list[str]:
+    cells = [textwrap.wrap(text, width) for text, width in zip(row, _WIDTHS, strict=True)]
+    lines = zip_longest(*cells, fillvalue="")
+    return [_GAP.join(f"{text:<{width}}" for text, width in zip(line, _WIDTHS, strict=True)).rstrip() for line in lines]
