@@ -47,12 +47,15 @@ def command_lines(verdicts: Sequence[Verdict]) -> list[str]:
 def _row(found: Verdict) -> tuple[str, ...]:
     claim = found.claim
     published = claim.published if claim.contradiction is None else f"{claim.published} (but: {claim.contradiction})"
-    measured = "; ".join(found.measured) or "-"
-    run = "" if found.run is None else f", run {found.run}"
-    return claim.name, published, f"{measured}{run}", f"{found.outcome}{f': {found.why}' if found.why else ''}"
+    said = f"{found.outcome}{f': {found.why}' if found.why else ''}"
+    run = [] if found.run is None else [f"run {found.run}"]
+    measured = ["; ".join(found.measured), *run] if found.measured else run
+    return claim.name, published, *([", ".join(measured)] if measured else []), said
 
 
 def _folded(row: Sequence[str]) -> list[str]:
-    cells = [textwrap.wrap(text, width) for text, width in zip(row, _WIDTHS, strict=True)]
+    # A verdict without anything measured has that column, too.
+    widths = _WIDTHS if len(row) == len(_WIDTHS) else (*_WIDTHS[:2], sum(_WIDTHS[2:]) + len(_GAP))
+    cells = [textwrap.wrap(text, width) for text, width in zip(row, widths, strict=True)]
     lines = zip_longest(*cells, fillvalue="")
-    return [_GAP.join(f"{text:<{width}}" for text, width in zip(line, _WIDTHS, strict=True)).rstrip() for line in lines]
+    return [_GAP.join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
