@@ -3,6 +3,7 @@
 A range within the bounds replicates, one outside refutes, and one that crosses a bound does not tell. So more noise can
 turn a decision into none, and never the reverse. Published figures may refute their own claim, but replicate none."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -121,53 +122,33 @@ def _too_few(needs: Needs, cores: object) -> str:
 
 def _parts(shape: Shape, stored: Stored | None) -> list[_Part]:
     if isinstance(shape, Arithmetic):
-        return [_quotient(each, shape) for each in shape.quotients]
+        values = [above / below for above, below in shape.quotients]
+        return [_told(partial(Range, value, value, value), shape, "{} as published") for value in values]
     if stored is None:
         return []
     if isinstance(shape, Failure):
         return [_failure(shape, stored.run)]
     if isinstance(shape, Ratio):
-        return [_part(partial(_ratio, shape, cell, stored), shape, "{} times") for cell in shape.of]
+        read = partial(ratio_of, stored, figure=shape.figure, per_task=shape.per_task)
+        return [_told(partial(read, (cell, shape.to)), shape, "{} times") for cell in shape.of]
     if isinstance(shape, Order):
-        return [_falls(shape, pair, stored) for pair in pairwise(shape.falling)]
+        # At the factor itself it does not fall.
+        more = Bounds(at_least=math.nextafter(shape.by, math.inf))
+        pairs = pairwise(shape.falling)
+        return [_told(partial(ratio_of, stored, pair, shape.figure), more, "{} times") for pair in pairs]
     bounds = Bounds(at_least=shape.equals, at_most=shape.equals) if isinstance(shape, Count) else shape
-    return [_part(partial(range_of, stored, shape.of, shape.figure), bounds, f"{shape.figure} {{}}")]
+    return [_told(partial(range_of, stored, shape.of, shape.figure), bounds, f"{shape.figure} {{}}")]
 
 
-def _part(read: Callable[[], Range], bounds: Bounds, words: str) -> _Part:
+def _told(read: Callable[[], Range], bounds: Bounds, words: str) -> _Part:
     """What a range says; `words` are around it."""
     try:
         found = read()
     except Untold as none:
         return _Part(Outcome.UNTOLD, why=str(none))
     outcome, text = decided(found, bounds), words.format(shown(found))
-    crosses = f"noise: {text} crosses {_words(bounds)}" if outcome is Outcome.UNTOLD else ""
-    return _Part(outcome, text, crosses)
-
-
-def _quotient(published: tuple[float, float], bounds: Bounds) -> _Part:
-    value = published[0] / published[1]
-    return _Part(decided(Range(value, value, value), bounds), f"{significant(value)} as published")
-
-
-def _ratio(shape: Ratio, cell: CellOf, stored: Stored) -> Range:
-    above, below = cell_of(stored.run, cell), cell_of(stored.run, shape.to)
-    found = ratio_of(stored, (above, below), shape.figure)
-    return found.times(below.tasks / above.tasks) if shape.per_task else found
-
-
-def _falls(shape: Order, pair: tuple[CellOf, CellOf], stored: Stored) -> _Part:
-    """Whether the first of two is more than the second, by more than the factor: at the factor itself open."""
-    try:
-        found = ratio_of(stored, (cell_of(stored.run, pair[0]), cell_of(stored.run, pair[1])), shape.figure)
-    except Untold as none:
-        return _Part(Outcome.UNTOLD, why=str(none))
-    text = f"{shown(found)} times"
-    if found.low > shape.by:
-        return _Part(Outcome.REPLICATED, text)
-    if found.high < shape.by:
-        return _Part(Outcome.REFUTED, text)
-    return _Part(Outcome.UNTOLD, text, f"noise: {text} crosses {shape.by:g}")
+    ends = " or ".join(f"{end:g}" for end in (bounds.at_least, bounds.at_most) if end is not None)
+    return _Part(outcome, text, f"noise: {text} crosses {ends}" if outcome is Outcome.UNTOLD else "")
 
 
 def _failure(shape: Failure, run: RunSummary) -> _Part:
@@ -177,20 +158,14 @@ def _failure(shape: Failure, run: RunSummary) -> _Part:
         return _Part(Outcome.UNTOLD, why=str(none))
     if cell.passed and cell.at_least is None:
         return _Part(Outcome.REFUTED, f"{shape.of} passed")
-    said = "; ".join(filter(None, [cell.failure, *(reason.text for reason in (*cell.faults, *cell.reasons))]))
-    codes = {reason.code for reason in (*cell.faults, *cell.reasons)}
-    if shape.code in codes and (not shape.says or any(each.casefold() in said.casefold() for each in shape.says)):
+    wrong = [*cell.faults, *cell.reasons]
+    said = " ".join([cell.failure or "", *(reason.text for reason in wrong)]).casefold()
+    if shape.code in {reason.code for reason in wrong} and any(each.casefold() in said for each in shape.says or ("",)):
         return _Part(Outcome.REPLICATED, f"{shape.of}: {shape.code}")
     return _Part(Outcome.UNTOLD, f"{shape.of}: {cell.verdict}", "it failed for another reason, or is not final")
 
 
 def shown(found: Range) -> str:
     """As 22.8 (20.1-25.3); what is exact has no range."""
-    value = significant(found.estimate)
-    exact = found.low == found.high
-    return value if exact else f"{value} ({significant(found.low)}-{significant(found.high)})"
-
-
-def _words(bounds: Bounds) -> str:
-    ends = [f"{end:g}" for end in (bounds.at_least, bounds.at_most) if end is not None]
-    return " or ".join(dict.fromkeys(ends))
+    value, ends = significant(found.estimate), f"{significant(found.low)}-{significant(found.high)}"
+    return value if found.low == found.high else f"{value} ({ends})"
