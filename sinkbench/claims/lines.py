@@ -24,24 +24,16 @@ def totals(verdicts: Iterable[Verdict]) -> dict[str, int]:
     return {outcome.value: counts[outcome] for outcome in Outcome}
 
 
-def total_line(verdicts: Sequence[Verdict]) -> str:
+def commands(verdicts: Iterable[Verdict]) -> dict[str, int]:
+    """How many claims each command would decide."""
+    return dict(Counter(each.command for each in verdicts if each.command is not None))
+
+
+def last_lines(verdicts: Sequence[Verdict]) -> list[str]:
+    """The totals, then a line for each command, if runs are missing."""
     shares = ", ".join(f"{count} {outcome}" for outcome, count in totals(verdicts).items())
-    return f"{counted(len(verdicts), 'claim')}: {shares}"
-
-
-def commands(verdicts: Iterable[Verdict]) -> dict[str, list[str]]:
-    """The claims that each command would decide, by the command."""
-    found: dict[str, list[str]] = {}
-    for each in verdicts:
-        if each.command is not None:
-            found.setdefault(each.command, []).append(each.claim.name)
-    return found
-
-
-def command_lines(verdicts: Sequence[Verdict]) -> list[str]:
-    """A line for each command; empty if no run is missing."""
-    lines = [f"  {command}    # {counted(len(names), 'claim')}" for command, names in commands(verdicts).items()]
-    return ["Runs that are missing:", *lines] if lines else []
+    lines = [f"  {command}    # {counted(claims, 'claim')}" for command, claims in commands(verdicts).items()]
+    return [f"{counted(len(verdicts), 'claim')}: {shares}", *(["Runs that are missing:", *lines] if lines else [])]
 
 
 def _row(found: Verdict) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """A claim: a YAML file that says what was published, and what must hold in a run of a plan if it is true."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -10,9 +10,8 @@ from sinkbench.plan.sections import FIGURES
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import Section, YamlFile, mistake
 
-Counted = Literal["lost", "duplicates", "connections", "clients", "connections_left", "copies", "failed_tasks"]
+COUNTED = ("lost", "duplicates", "connections", "clients", "connections_left", "copies", "failed_tasks")
 """Figures that are exact, so that one trial decides."""
-COUNTED = get_args(Counted)
 KNOWN = tuple(dict.fromkeys((*FIGURES, *COUNTED, "records_per_write", "sent_share")))
 """The figures of thresholds, and others."""
 PER_SERVICE = ("cpu", "cpu_share")
@@ -36,16 +35,21 @@ class CellOf(Section):
 
 
 class Bounds(Section):
-    """A figure lies from `at_least` to `at_most`; one of them at least is given."""
+    """A figure lies from `at_least` to `at_most`, or `equals`; one of them at least is given."""
 
     at_least: float | None = None
     at_most: float | None = None
+    equals: float | None = None
 
     @model_validator(mode="after")
     def _is_bounded(self) -> Self:
-        if self.at_least is None and self.at_most is None:
-            raise mistake("needs at_least, at_most or both")
+        if not self.ends:
+            raise mistake("needs at_least, at_most or equals")
         return self
+
+    @property
+    def ends(self) -> list[float]:
+        return [end for end in (self.at_least, self.at_most, self.equals) if end is not None]
 
 
 class _OfFigure(Section):
@@ -77,19 +81,10 @@ class Order(_OfFigure):
 
 
 class Threshold(Bounds, _OfFigure):
-    """The figure of a cell has bounds."""
+    """The figure of a cell has bounds; a count is one that `equals`."""
 
-    kind: Literal["threshold"]
+    kind: Literal["threshold", "count"]
     of: CellOf
-
-
-class Count(Section):
-    """A counted figure of a cell is exactly so many."""
-
-    kind: Literal["count"]
-    figure: Counted
-    of: CellOf
-    equals: Annotated[int, Field(ge=0)]
 
 
 class Failure(Section):
@@ -110,7 +105,7 @@ class Arithmetic(Bounds):
     ]
 
 
-Shape = Annotated[Ratio | Order | Threshold | Count | Failure | Arithmetic, Field(discriminator="kind")]
+Shape = Annotated[Ratio | Order | Threshold | Failure | Arithmetic, Field(discriminator="kind")]
 
 
 class Source(Section):
@@ -158,10 +153,10 @@ class Claim(Section):
 
 
 def load_claim(path: Path) -> Claim:
-    """The claim in that file, called as the file. Raises ClaimError with file and line of each mistake."""
+    """The claim in that file, which names it if it does not. Raises ClaimError with file and line of each mistake."""
     source = YamlFile(path, "claim", ClaimError)
     try:
-        return Claim.model_validate({**source.content, "name": path.stem})
+        return Claim.model_validate({"name": path.stem, **source.content})
     except ValidationError as invalid:
         raise ClaimError(source.explain(invalid, Claim)) from None
 

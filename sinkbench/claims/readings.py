@@ -16,6 +16,8 @@ from sinkbench.summary.thresholds import value_of, why_undecided
 
 FEWEST_TRIALS = 2
 Trials = Sequence[TrialRecord]
+Stored = tuple[RunSummary, Trials]
+"""A run, and its trials if they were read."""
 # Where a cell has a figure with its range, and where a trial or a cell has one without.
 _SPREADS = {
     "records_per_second": "records_per_second",
@@ -30,14 +32,6 @@ _PATHS = {
     "connections_left": "recovery.connections_left",
     "copies": "durability.nodes",
 }
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A run, and its trials if they were read."""
-
-    run: RunSummary
-    trials: Trials = ()
 
 
 class Untold(Exception):
@@ -69,7 +63,7 @@ def cell_of(run: RunSummary, wanted: CellOf) -> CellSummary:
 
 def range_of(stored: Stored, wanted: CellOf, figure: str) -> Range:
     """A figure of a cell; Untold if it is not final, or has no range."""
-    spread = _spread(stored, cell_of(stored.run, wanted), figure)
+    spread = _spread(stored, cell_of(stored[0], wanted), figure)
     ends = spread.interval or spread
     return Range(spread.median, ends.low, ends.high).times(1e-6 if figure == "memory_mb" else 1)
 
@@ -77,7 +71,7 @@ def range_of(stored: Stored, wanted: CellOf, figure: str) -> Range:
 def ratio_of(stored: Stored, pair: tuple[CellOf, CellOf], figure: str, *, per_task: bool = False) -> Range:
     """The first cell's figure divided by the second's: paired by block from five on, else of the furthest trials, since
     intervals of each are none of the quotient."""
-    cells = [cell_of(stored.run, each) for each in pair]
+    cells = [cell_of(stored[0], each) for each in pair]
     above, below = (_spread(stored, cell, figure) for cell in cells)
     factor = cells[1].tasks / cells[0].tasks if per_task else 1.0
     if len(above.by_block().keys() & below.by_block().keys()) >= FEWEST_BLOCKS:
@@ -99,9 +93,13 @@ def _spread(stored: Stored, cell: CellSummary, figure: str) -> Spread:
     elif figure in _SPREADS:
         spread = find(cell, _SPREADS[figure])
     else:
-        spread = _over_trials(cell, figure, stored.trials)
+        spread = _over_trials(cell, figure, stored[1])
     # Tasks that FAILED make a cell invalid, and are counted all the same.
-    why = "" if figure == "failed_tasks" else why_undecided(stored.run, cell, figure, spread and spread.median)
+    why = (
+        ""
+        if figure == "failed_tasks"
+        else why_undecided(stored[0], cell, figure, None if spread is None else spread.median)
+    )
     if cell.mode == "capacity" and figure == "records_per_second":
         why = "a capacity is one search, and has no range"
     elif spread is not None and len(spread.values) < FEWEST_TRIALS:

@@ -12,11 +12,12 @@ from itertools import pairwise
 from typing import Any
 
 from sinkbench.analysis.words import significant
-from sinkbench.claims.models import Arithmetic, Bounds, CellOf, Claim, Count, Failure, Needs, Order, Ratio, Shape
+from sinkbench.claims.models import Arithmetic, Bounds, Claim, Failure, Needs, Order, Ratio, Shape
 from sinkbench.claims.readings import Range, Stored, Trials, Untold, cell_of, range_of, ratio_of
 from sinkbench.metrics.metric import find
 from sinkbench.results import RunSummary
 
+_PLACES = ("cpu_count", "topology.name")
 _ONLY_ARITHMETIC = "the published figures agree with each other; no run tests them"
 
 
@@ -67,10 +68,11 @@ def verdict(
         return Verdict(claim, Outcome.UNTOLD, why=claim.untestable or "")
     run, why = run_of(claim, summaries)
     if claim.plan is not None and why:
-        few = _too_few(claim.needs, cores) if cores is not None else ""
-        name, command = None if run is None else run.run, None if few else command_of(claim)
+        few = "" if cores is None else _lacks(claim.needs, cores, claim.needs.topology)
+        topology = f"SINKBENCH_TOPOLOGY={claim.needs.topology} " if claim.needs.topology else ""
+        name, command = None if run is None else run.run, None if few else f"{topology}sinkbench race {claim.plan}"
         return Verdict(claim, Outcome.UNTOLD, why=why if run else few or why, run=name, command=command)
-    stored = None if run is None else Stored(run, (trials or {}).get(run.run, ()))
+    stored = None if run is None else (run, (trials or {}).get(run.run, ()))
     parts = [part for shape in claim.shape for part in _parts(shape, stored)]
     outcomes = {part.outcome for part in parts}
     # All must hold, so one that does not hold decides.
@@ -82,16 +84,11 @@ def verdict(
     return Verdict(claim, worst, measured, whys, None if run is None else run.run)
 
 
-def command_of(claim: Claim) -> str | None:
-    """What makes a run of its plan; None without one."""
-    topology = f"SINKBENCH_TOPOLOGY={claim.needs.topology} " if claim.needs.topology else ""
-    return None if claim.plan is None else f"{topology}sinkbench race {claim.plan}"
-
-
 def decided(found: Range, bounds: Bounds) -> Outcome:
     """Whether a range lies within the bounds, outside, or across one."""
-    least = float("-inf") if bounds.at_least is None else bounds.at_least
-    most = float("inf") if bounds.at_most is None else bounds.at_most
+    exact = [] if bounds.equals is None else [bounds.equals]
+    least = max([-math.inf if bounds.at_least is None else bounds.at_least, *exact])
+    most = min([math.inf if bounds.at_most is None else bounds.at_most, *exact])
     if found.low >= least and found.high <= most:
         return Outcome.REPLICATED
     return Outcome.REFUTED if found.high < least or found.low > most else Outcome.UNTOLD
@@ -102,22 +99,15 @@ def run_of(claim: Claim, summaries: Sequence[RunSummary]) -> tuple[RunSummary | 
     runs = [run for run in summaries if run.plan.name == claim.plan and any(cell.trials for cell in run.cells)]
     if not runs:
         return None, f"no run of plan {claim.plan}"
-    lacking = [(run, _lacks(run, claim.needs)) for run in runs]
+    lacking = [(run, _lacks(claim.needs, *(find(run.environment, at) for at in _PLACES))) for run in runs]
     return next((each for each in lacking if not each[1]), lacking[0])
 
 
-def _lacks(run: RunSummary, needs: Needs) -> str:
-    cores, topology = run.environment.get("cpu_count"), find(run.environment, "topology.name")
-    if few := _too_few(needs, cores):
-        return few
-    if needs.topology not in (None, topology):
-        return f"needs topology {needs.topology}, the run had {topology or 'an unknown one'}"
-    return ""
-
-
-def _too_few(needs: Needs, cores: object) -> str:
-    enough = needs.cores is None or (isinstance(cores, int) and cores >= needs.cores)
-    return "" if enough else f"too few cores: needs {needs.cores}, found {cores or 'no number of them'}"
+def _lacks(needs: Needs, cores: object, topology: object) -> str:
+    if needs.cores is not None and not (isinstance(cores, int) and cores >= needs.cores):
+        return f"too few cores: needs {needs.cores}, found {cores or 'no number of them'}"
+    lacks = needs.topology not in (None, topology)
+    return f"needs topology {needs.topology}, the run had {topology or 'an unknown one'}" if lacks else ""
 
 
 def _parts(shape: Shape, stored: Stored | None) -> list[_Part]:
@@ -127,7 +117,7 @@ def _parts(shape: Shape, stored: Stored | None) -> list[_Part]:
     if stored is None:
         return []
     if isinstance(shape, Failure):
-        return [_failure(shape, stored.run)]
+        return [_failure(shape, stored[0])]
     if isinstance(shape, Ratio):
         read = partial(ratio_of, stored, figure=shape.figure, per_task=shape.per_task)
         return [_told(partial(read, (cell, shape.to)), shape, "{} times") for cell in shape.of]
@@ -136,8 +126,7 @@ def _parts(shape: Shape, stored: Stored | None) -> list[_Part]:
         more = Bounds(at_least=math.nextafter(shape.by, math.inf))
         pairs = pairwise(shape.falling)
         return [_told(partial(ratio_of, stored, pair, shape.figure), more, "{} times") for pair in pairs]
-    bounds = Bounds(at_least=shape.equals, at_most=shape.equals) if isinstance(shape, Count) else shape
-    return [_told(partial(range_of, stored, shape.of, shape.figure), bounds, f"{shape.figure} {{}}")]
+    return [_told(partial(range_of, stored, shape.of, shape.figure), shape, f"{shape.figure} {{}}")]
 
 
 def _told(read: Callable[[], Range], bounds: Bounds, words: str) -> _Part:
@@ -146,9 +135,11 @@ def _told(read: Callable[[], Range], bounds: Bounds, words: str) -> _Part:
         found = read()
     except Untold as none:
         return _Part(Outcome.UNTOLD, why=str(none))
-    outcome, text = decided(found, bounds), words.format(shown(found))
-    ends = " or ".join(f"{end:g}" for end in (bounds.at_least, bounds.at_most) if end is not None)
-    return _Part(outcome, text, f"noise: {text} crosses {ends}" if outcome is Outcome.UNTOLD else "")
+    value, ends = significant(found.estimate), f"{significant(found.low)}-{significant(found.high)}"
+    # What is exact has no range.
+    outcome, text = decided(found, bounds), words.format(value if found.low == found.high else f"{value} ({ends})")
+    crossed = " or ".join(f"{end:g}" for end in bounds.ends)
+    return _Part(outcome, text, f"noise: {text} crosses {crossed}" if outcome is Outcome.UNTOLD else "")
 
 
 def _failure(shape: Failure, run: RunSummary) -> _Part:
@@ -163,9 +154,3 @@ def _failure(shape: Failure, run: RunSummary) -> _Part:
     if shape.code in {reason.code for reason in wrong} and any(each.casefold() in said for each in shape.says or ("",)):
         return _Part(Outcome.REPLICATED, f"{shape.of}: {shape.code}")
     return _Part(Outcome.UNTOLD, f"{shape.of}: {cell.verdict}", "it failed for another reason, or is not final")
-
-
-def shown(found: Range) -> str:
-    """As 22.8 (20.1-25.3); what is exact has no range."""
-    value, ends = significant(found.estimate), f"{significant(found.low)}-{significant(found.high)}"
-    return value if found.low == found.high else f"{value} ({ends})"

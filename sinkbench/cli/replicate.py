@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from sinkbench.claims.lines import command_lines, table, total_line, totals
 from sinkbench.claims.lines import commands as missing
+from sinkbench.claims.lines import last_lines, table, totals
 from sinkbench.claims.models import load_claims
 from sinkbench.claims.verdict import run_of, verdict
 from sinkbench.cli.options import RESULTS, Results, commands, write
@@ -33,13 +33,13 @@ def replicate(
     claims = load_claims(CLAIMS, names)
     # A new checkout has no results, and claims all the same.
     rows = list_runs(results) if results.exists() or results != RESULTS else []
-    summaries = [row.summary for row in rows if row.summary is not None]
-    folders = {row.summary.run: results / row.run for row in rows if row.summary is not None}
+    kept = [(row.run, row.summary) for row in rows if row.summary is not None]
+    summaries = [summary for _, summary in kept]
     used = {run.run for claim in claims if (run := run_of(claim, summaries)[0]) is not None}
-    trials = {run: read_trials(RunFolder(folders[run]).trials_path) for run in used}
+    trials = {run.run: read_trials(RunFolder(results / folder).trials_path) for folder, run in kept if run.run in used}
     found = [verdict(claim, summaries, trials, os.cpu_count()) for claim in claims]
     if as_json:
         whole = {"claims": [each.row for each in found], "totals": totals(found), "commands": missing(found)}
         write(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
         return
-    write("\n".join([*table(found), "", total_line(found), *command_lines(found)]) + "\n")
+    write("\n".join([*table(found), "", *last_lines(found)]) + "\n")

@@ -74,7 +74,7 @@ def test_an_unknown_name_gets_the_nearest_one() -> None:
         ("published: p", "publishd: p", r":1: .*'published'.*\n.*:3: unknown key 'publishd'"),
         ("kind: ratio", "kind: rato", ":6: .*ratio"),
         ("at_least: 10", "at_leest: 10", ":9: .*unknown key 'at_leest'|:6: .*unknown key 'at_leest'"),
-        ("at_least: 10", "per_task: true", ":6: .*needs at_least, at_most or both"),
+        ("at_least: 10", "per_task: true", ":6: .*needs at_least, at_most or equals"),
         ("at_least: 10", "at_least: 10\n    figure: record", ":10: there is no figure 'record'; did you mean"),
         ("at_least: 10", "at_least: ten", ":9: .*at_least must be a number"),
         ("plan: quick\n", "", ":4: a shape of cells needs the plan"),
