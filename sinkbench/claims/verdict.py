@@ -17,7 +17,6 @@ from sinkbench.claims.readings import Range, Stored, Trials, Untold, cell_of, ra
 from sinkbench.metrics.metric import find
 from sinkbench.results import RunSummary
 
-_PLACES = ("cpu_count", "topology.name")
 _ONLY_ARITHMETIC = "the published figures agree with each other; no run tests them"
 
 
@@ -42,10 +41,8 @@ class Verdict:
     @property
     def row(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        claim = self.claim.model_dump(mode="json", include={"name", "number", "source", "published", "plan"})
-        notes = {"contradiction": self.claim.contradiction, "different_here": self.claim.different_here}
         found = {"measured": list(self.measured), "run": self.run, "verdict": self.outcome.value, "why": self.why}
-        return {**claim, **notes, **found, "command": self.command}
+        return {**self.claim.model_dump(mode="json", exclude={"shape", "untestable"}), **found, "command": self.command}
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,9 @@ def run_of(claim: Claim, summaries: Sequence[RunSummary]) -> tuple[RunSummary | 
     runs = [run for run in summaries if run.plan.name == claim.plan and any(cell.trials for cell in run.cells)]
     if not runs:
         return None, f"no run of plan {claim.plan}"
-    lacking = [(run, _lacks(claim.needs, *(find(run.environment, at) for at in _PLACES))) for run in runs]
+    lacking = [
+        (run, _lacks(claim.needs, *map(partial(find, run.environment), ("cpu_count", "topology.name")))) for run in runs
+    ]
     return next((each for each in lacking if not each[1]), lacking[0])
 
 
