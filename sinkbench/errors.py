@@ -43,6 +43,10 @@ class PlanError(UserError):
     """A plan cannot be read, or requests what does not exist."""
 
 
+class ClaimError(UserError):
+    """A file of a published claim cannot be read, or there is no claim of that name."""
+
+
 class ResultsError(UserError):
     """A stored run, or a request about it, cannot be used."""
 

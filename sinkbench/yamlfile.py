@@ -118,9 +118,9 @@ class YamlFile:
         line: int = node.start_mark.line
         for step in path:
             below = dict(_children(node)).get(step if isinstance(node, SequenceNode) else str(step))
-            if below is None:
-                break
-            line, node = below
+            # A step may be no key: pydantic names the kind of a section, too.
+            if below is not None:
+                line, node = below
         return line + 1
 
     def where(self, *path: str | int) -> str:

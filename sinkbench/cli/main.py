@@ -56,6 +56,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "runs": ("runs", "List the runs, the newest first"),
         "compare": ("runs", "Compare runs cell by cell"),
         "report": ("runs", "Write a run as one HTML page with charts"),
+        "replicate": ("replicate", "Set published claims against the runs"),
         "export": ("runs", "Write a run's cells for other programs"),
     },
     "Stack": {

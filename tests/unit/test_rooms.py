@@ -19,6 +19,7 @@ DECIDES = {
     "bottleneck": "analysis",
     "metrics": "plan bottleneck analysis",
     "summary": "metrics plan bottleneck analysis",
+    "claims": "summary metrics plan bottleneck analysis",
     "runs": "summary metrics plan bottleneck analysis",
     "tables": "runs summary metrics plan bottleneck analysis",
     "report": "tables runs summary metrics plan bottleneck analysis",

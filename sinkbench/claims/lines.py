@@ -1,0 +1,53 @@
+"""Verdicts as a table of at most 100 columns, with their totals and what would decide more of them."""
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+
+from sinkbench.analysis.words import counted
+from sinkbench.claims.verdict import Outcome, Verdict
+
+_WIDTHS = (22, 28, 22, 22)
+_HEADS = ("claim", "published", "measured", "verdict")
+_GAP = "  "
+
+
+def table(verdicts: Sequence[Verdict]) -> list[str]:
+    """A row for each claim, below its heads."""
+    return [line for row in (_HEADS, *map(_row, verdicts)) for line in _folded(row)]
+
+
+def totals(verdicts: Iterable[Verdict]) -> dict[str, int]:
+    """How many claims have each verdict."""
+    counts = Counter(each.outcome for each in verdicts)
+    return {outcome.value: counts[outcome] for outcome in Outcome}
+
+
+def commands(verdicts: Iterable[Verdict]) -> dict[str, int]:
+    """How many claims each command would decide."""
+    return dict(Counter(each.command for each in verdicts if each.command is not None))
+
+
+def last_lines(verdicts: Sequence[Verdict]) -> list[str]:
+    """The totals, then a line for each command, if runs are missing."""
+    shares = ", ".join(f"{count} {outcome}" for outcome, count in totals(verdicts).items())
+    lines = [f"  {command}    # {counted(claims, 'claim')}" for command, claims in commands(verdicts).items()]
+    return [f"{counted(len(verdicts), 'claim')}: {shares}", *(["Runs that are missing:", *lines] if lines else [])]
+
+
+def _row(found: Verdict) -> tuple[str, ...]:
+    claim = found.claim
+    published = claim.published if claim.contradiction is None else f"{claim.published} (but: {claim.contradiction})"
+    said = f"{found.outcome}{f': {found.why}' if found.why else ''}"
+    run = [] if found.run is None else [f"run {found.run}"]
+    measured = ["; ".join(found.measured), *run] if found.measured else run
+    return claim.name, published, *([", ".join(measured)] if measured else []), said
+
+
+def _folded(row: Sequence[str]) -> list[str]:
+    # A verdict without anything measured has that column, too.
+    widths = _WIDTHS if len(row) == len(_WIDTHS) else (*_WIDTHS[:2], sum(_WIDTHS[2:]) + len(_GAP))
+    cells = [textwrap.wrap(text, width) for text, width in zip(row, widths, strict=True)]
+    lines = zip_longest(*cells, fillvalue="")
+    return [_GAP.join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]

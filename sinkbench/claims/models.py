@@ -1,0 +1,172 @@
+"""A claim: a YAML file that says what was published, and what must hold in a run of a plan if it is true."""
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from sinkbench.errors import ClaimError, ReasonCode
+from sinkbench.plan.sections import FIGURES
+from sinkbench.suggest import did_you_mean
+from sinkbench.yamlfile import Section, YamlFile, mistake
+
+COUNTED = ("lost", "duplicates", "connections", "clients", "connections_left", "copies", "failed_tasks")
+"""Figures that are exact, so that one trial decides."""
+KNOWN = tuple(dict.fromkeys((*FIGURES, *COUNTED, "records_per_write", "sent_share")))
+"""The figures of thresholds, and others."""
+PER_SERVICE = ("cpu", "cpu_share")
+"""Figures of a service, as `cpu.connect`: its CPU seconds per million records, and its share of all services'."""
+
+Text = Annotated[str, Field(min_length=1)]
+Several = Field(strict=False, min_length=1)
+
+
+class CellOf(Section):
+    """Which cell of the plan is meant, by the fields of its summary: one alone may match."""
+
+    label: Text
+    tasks: int | None = None
+    fault: Text | None = None
+    offered_records_per_second: float | None = None
+
+    def __str__(self) -> str:
+        given = self.model_dump(exclude={"label"}, exclude_none=True)
+        return ", ".join([self.label, *(f"{name} {value}" for name, value in given.items())])
+
+
+class Bounds(Section):
+    """A figure lies from `at_least` to `at_most`, or `equals`; one of them at least is given."""
+
+    at_least: float | None = None
+    at_most: float | None = None
+    equals: float | None = None
+
+    @model_validator(mode="after")
+    def _is_bounded(self) -> Self:
+        if not self.ends:
+            raise mistake("needs at_least, at_most or equals")
+        return self
+
+    @property
+    def ends(self) -> list[float]:
+        return [end for end in (self.at_least, self.at_most, self.equals) if end is not None]
+
+
+class _OfFigure(Section):
+    figure: str = "records_per_second"
+
+    @model_validator(mode="after")
+    def _figure_is_known(self) -> Self:
+        name, _, service = self.figure.partition(".")
+        if self.figure not in KNOWN and not (name in PER_SERVICE and service):
+            raise mistake(f"there is no figure '{self.figure}'{did_you_mean(self.figure, KNOWN)}", "figure")
+        return self
+
+
+class Ratio(Bounds, _OfFigure):
+    """The figure of each cell of `of`, divided by that of `to`; `per_task`: each divided by its number of tasks."""
+
+    kind: Literal["ratio"]
+    of: Annotated[tuple[CellOf, ...], Several]
+    to: CellOf
+    per_task: bool = False
+
+
+class Order(_OfFigure):
+    """The figure falls from each cell to the next, by more than the factor `by`."""
+
+    kind: Literal["order"]
+    falling: Annotated[tuple[CellOf, ...], Field(strict=False, min_length=2)]
+    by: Annotated[float, Field(ge=1)] = 1.0
+
+
+class Threshold(Bounds, _OfFigure):
+    """The figure of a cell has bounds; a count is one that `equals`."""
+
+    kind: Literal["threshold", "count"]
+    of: CellOf
+
+
+class Failure(Section):
+    """A cell fails for this reason, and with one of these words if there are any."""
+
+    kind: Literal["failure"]
+    of: CellOf
+    code: Annotated[ReasonCode, Field(strict=False)]
+    says: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+
+
+class Arithmetic(Bounds):
+    """The quotients of published figures."""
+
+    kind: Literal["arithmetic"]
+    quotients: Annotated[
+        tuple[Annotated[tuple[float, Annotated[float, Field(gt=0)]], Field(strict=False)], ...], Several
+    ]
+
+
+Shape = Annotated[Ratio | Order | Threshold | Failure | Arithmetic, Field(discriminator="kind")]
+
+
+class Source(Section):
+    document: Text
+    section: Text
+    figure: Text | None = None
+
+
+class Needs(Section):
+    """What a run must have been on, to tell."""
+
+    cores: Annotated[int, Field(ge=1)] | None = None
+    topology: Text | None = None
+
+
+class Claim(Section):
+    """A published finding: either `shape`, all of which must hold, or `untestable` with the reason. `contradiction` is
+    where the article contradicts itself."""
+
+    name: str
+    number: Annotated[int, Field(ge=1)]
+    source: Source
+    published: Text
+    contradiction: Text | None = None
+    plan: Text | None = None
+    shape: Annotated[tuple[Shape, ...], Several] | None = None
+    untestable: Text | None = None
+    different_here: Text | None = None
+    needs: Needs = Needs()
+
+    @property
+    def article(self) -> str:
+        return self.name.partition("-")[0]
+
+    @model_validator(mode="after")
+    def _can_be_decided_or_says_why_not(self) -> Self:
+        if (self.shape is None) == (self.untestable is None):
+            raise mistake("needs either a shape, or 'untestable' with the reason", "untestable")
+        measured = any(not isinstance(each, Arithmetic) for each in self.shape or ())
+        if measured and self.plan is None:
+            raise mistake("a shape of cells needs the plan that has them", "shape")
+        if not measured and self.plan is not None:
+            raise mistake("no shape is of cells, so no plan can test it; leave out the plan", "plan")
+        return self
+
+
+def load_claim(path: Path) -> Claim:
+    """The claim in that file, which names it if it does not. Raises ClaimError with file and line of each mistake."""
+    source = YamlFile(path, "claim", ClaimError)
+    try:
+        return Claim.model_validate({"name": path.stem, **source.content})
+    except ValidationError as invalid:
+        raise ClaimError(source.explain(invalid, Claim)) from None
+
+
+def load_claims(folder: Path, wanted: list[str] | None = None) -> list[Claim]:
+    """The claims of a folder by number; only those of `wanted` articles or names, if any. ClaimError for a name of
+    neither."""
+    claims = sorted(map(load_claim, folder.glob("*.yaml")), key=lambda claim: claim.number)
+    names = {claim.name for claim in claims} | {claim.article for claim in claims}
+    for name in wanted or ():
+        if name not in names:
+            raise ClaimError(f"{name}: is no claim and no article{did_you_mean(name, names)}")
+    return [claim for claim in claims if not wanted or {claim.name, claim.article} & {*wanted}]

@@ -1,0 +1,126 @@
+"""A figure of a cell as a range: the 95 % interval from five blocks on, else the lowest and the highest trial.
+
+One trial has no range, and without a range nothing is decided. What is counted is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sinkbench.analysis.intervals import FEWEST_BLOCKS, ratio_by_block, spread_of
+from sinkbench.claims.models import COUNTED, CellOf
+from sinkbench.metrics.cpu import total_cpu_seconds
+from sinkbench.metrics.metric import find
+from sinkbench.results import CellSummary, RunSummary, Spread, TrialRecord
+from sinkbench.summary.thresholds import value_of, why_undecided
+
+FEWEST_TRIALS = 2
+Trials = Sequence[TrialRecord]
+Stored = tuple[RunSummary, Trials]
+"""A run, and its trials if they were read."""
+# Where a cell has a figure with its range, and where a trial or a cell has one without.
+_SPREADS = {
+    "records_per_second": "records_per_second",
+    "efficiency": "efficiency_by_block",
+    "cpu_seconds_per_million": "total_cpu_seconds_per_million",
+    "memory_mb": "total_peak_memory_bytes",
+    "disk_bytes_per_record": "disk_bytes_per_record",
+}
+_PATHS = {
+    **{f"{name}_ms": f"latency_ms.{name}" for name in ("p50", "p95", "p99")},
+    "clients": "connections.clients_peak",
+    "connections_left": "recovery.connections_left",
+    "copies": "durability.nodes",
+}
+
+
+class Untold(Exception):
+    """Why a figure, or a cell, cannot be told."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Where a figure lies."""
+
+    estimate: float
+    low: float
+    high: float
+
+    def times(self, factor: float) -> Range:
+        return Range(self.estimate * factor, self.low * factor, self.high * factor)
+
+
+def cell_of(run: RunSummary, wanted: CellOf) -> CellSummary:
+    """The one cell that is meant; Untold if there is none, or several match, or it is not finished."""
+    given = wanted.model_dump(exclude_none=True).items()
+    found = [cell for cell in run.cells if all(getattr(cell, name) == value for name, value in given)]
+    if len(found) != 1:
+        raise Untold(f"{len(found)} cells are {wanted}" if found else f"the run has no cell {wanted}")
+    if not run.complete or not found[0].trials:
+        raise Untold(f"no trial of {wanted} was taken" if run.complete else "the run is not finished")
+    return found[0]
+
+
+def range_of(stored: Stored, wanted: CellOf, figure: str) -> Range:
+    """A figure of a cell; Untold if it is not final, or has no range."""
+    spread = _spread(stored, cell_of(stored[0], wanted), figure)
+    ends = spread.interval or spread
+    return Range(spread.median, ends.low, ends.high).times(1e-6 if figure == "memory_mb" else 1)
+
+
+def ratio_of(stored: Stored, pair: tuple[CellOf, CellOf], figure: str, *, per_task: bool = False) -> Range:
+    """The first cell's figure divided by the second's: paired by block from five on, else of the furthest trials, since
+    intervals of each are none of the quotient."""
+    cells = [cell_of(stored[0], each) for each in pair]
+    above, below = (_spread(stored, cell, figure) for cell in cells)
+    factor = cells[1].tasks / cells[0].tasks if per_task else 1.0
+    if len(above.by_block().keys() & below.by_block().keys()) >= FEWEST_BLOCKS:
+        paired = ratio_by_block(cells[1].cell, above.by_block(), below.by_block())
+        if paired is not None and paired.interval is not None:
+            return Range(paired.estimate, paired.interval.low, paired.interval.high).times(factor)
+    if below.low <= 0:
+        raise Untold(f"{figure} of {cells[1].cell} may be 0, and divides nothing")
+    found = Range(above.median / below.median, above.low / below.high, above.high / below.low)
+    return found.times(factor)
+
+
+def _spread(stored: Stored, cell: CellSummary, figure: str) -> Spread:
+    if figure in COUNTED:
+        value = (
+            find(cell, _PATHS.get(figure, figure)) if figure in (*_PATHS, "failed_tasks") else value_of(cell, figure)
+        )
+        spread = None if value is None else Spread(median=value, low=value, high=value, values=[value] * FEWEST_TRIALS)
+    elif figure in _SPREADS:
+        spread = find(cell, _SPREADS[figure])
+    else:
+        spread = _over_trials(cell, figure, stored[1])
+    # Tasks that FAILED make a cell invalid, and are counted all the same.
+    why = (
+        ""
+        if figure == "failed_tasks"
+        else why_undecided(stored[0], cell, figure, None if spread is None else spread.median)
+    )
+    if cell.mode == "capacity" and figure == "records_per_second":
+        why = "a capacity is one search, and has no range"
+    elif spread is not None and len(spread.values) < FEWEST_TRIALS:
+        why = why or f"one trial has no range; race with --trials {FEWEST_BLOCKS}"
+    if why or spread is None:
+        raise Untold(f"{figure} of {cell.cell}: {why or 'not measured'}")
+    return spread
+
+
+def _over_trials(cell: CellSummary, figure: str, trials: Trials) -> Spread | None:
+    """Of the trials that the cell's rate is of."""
+    used = set(cell.records_per_second.blocks) if cell.records_per_second else set()
+    own = [each for each in trials if each.cell == cell.cell and not each.pilot and not each.reasons]
+    values = {each.block: _of_trial(each, figure) for each in own if not used or each.block in used}
+    return spread_of({block: value for block, value in values.items() if value is not None})
+
+
+def _of_trial(trial: TrialRecord, figure: str) -> float | None:
+    name, _, service = figure.partition(".")
+    value: float | None = trial.cpu_seconds_per_million.get(service) if service else find(trial, _PATHS.get(name, name))
+    if name != "cpu_share" or value is None:
+        return value
+    total = total_cpu_seconds(trial)
+    return value / total if total else None

@@ -1,0 +1,93 @@
+"""Claims as files: all published findings are there, their cells are in their plans, and mistakes have their lines."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sinkbench.claims.models import CellOf, Claim, Failure, Ratio, load_claim, load_claims
+from sinkbench.cli.plans import read_plan
+from sinkbench.cli.replicate import CLAIMS
+from sinkbench.errors import ClaimError
+from sinkbench.plan.cells import expand
+
+ALL = load_claims(CLAIMS)
+GOOD = """\
+number: 1
+source: {document: d, section: s}
+published: p
+plan: quick
+shape:
+  - kind: ratio
+    of: [{label: a}]
+    to: {label: b}
+    at_least: 10
+"""
+
+
+def test_every_published_finding_is_a_claim_of_an_article() -> None:
+    assert [claim.number for claim in ALL] == list(range(1, 63))
+    assert {claim.article for claim in ALL} == {"part8", "aiven", "aws", "openshift"}
+    assert [claim.name for claim in ALL if claim.name.split("-")[1] != f"{claim.number:02}"] == []
+
+
+@pytest.mark.parametrize("claim", [claim for claim in ALL if claim.plan is not None], ids=lambda claim: claim.name)
+def test_every_cell_of_a_claim_is_one_cell_of_its_plan(claim: Claim) -> None:
+    cells = expand(read_plan(claim.plan or ""), 3)
+    for wanted in cells_of(claim):
+        found = [cell for cell in cells if cell.label == wanted.label and wanted.tasks in (None, cell.tasks)]
+        found = [cell for cell in found if wanted.fault in (None, cell.fault and cell.fault.name)]
+        assert len(found) == 1, f"{wanted} is {[cell.key for cell in found]}"
+
+
+def cells_of(claim: Claim) -> list[CellOf]:
+    found = [getattr(shape, name, ()) for shape in claim.shape or () for name in ("of", "to", "falling")]
+    return [cell for each in found for cell in (each if isinstance(each, tuple) else (each,))]
+
+
+def test_a_contradiction_of_aiven_is_told() -> None:
+    (claim,) = load_claims(CLAIMS, ["aiven-30-two-thirds"])
+    assert re.findall(r"\d\.\d\d", claim.contradiction or "") == ["1.67", "1.95", "1.94", "1.75"]
+
+
+def test_claims_are_chosen_by_article_and_by_name() -> None:
+    found = load_claims(CLAIMS, ["aws", "part8-16-shards"])
+    assert {claim.article for claim in found} == {"aws", "part8"}
+    assert len(found) == 14
+
+
+def test_an_unknown_name_gets_the_nearest_one() -> None:
+    with pytest.raises(ClaimError, match="part9: is no claim and no article; did you mean 'part8'"):
+        load_claims(CLAIMS, ["part9"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("published: p", "publishd: p", r":1: .*'published'.*\n.*:3: unknown key 'publishd'"),
+        ("kind: ratio", "kind: rato", ":6: .*ratio"),
+        ("at_least: 10", "at_leest: 10", ":9: .*unknown key 'at_leest'|:6: .*unknown key 'at_leest'"),
+        ("at_least: 10", "per_task: true", ":6: .*needs at_least, at_most or equals"),
+        ("at_least: 10", "at_least: 10\n    figure: record", ":10: there is no figure 'record'; did you mean"),
+        ("at_least: 10", "at_least: ten", ":9: .*at_least must be a number"),
+        ("plan: quick\n", "", ":4: a shape of cells needs the plan"),
+        ("shape:", "untestable: why\nshape:", ":5: needs either a shape, or 'untestable'"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(tmp_path: Path, before: str, after: str, words: str) -> None:
+    file = tmp_path / "part8-01-x.yaml"
+    file.write_text(GOOD)
+    assert isinstance((load_claim(file).shape or ())[0], Ratio)
+    file.write_text(GOOD.replace(before, after))
+    with pytest.raises(ClaimError, match=words):
+        load_claim(file)
+
+
+def test_a_failure_has_a_known_code(tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    shape = "shape: [{kind: failure, of: {label: a}, code: tasks_failed, says: [too many clients]}]\n"
+    file.write_text(GOOD.partition("shape:")[0] + shape)
+    assert isinstance((load_claim(file).shape or ())[0], Failure)
+    file.write_text(file.read_text().replace("tasks_failed", "tasks_faild"))
+    with pytest.raises(ClaimError, match=":5: "):
+        load_claim(file)

@@ -1,0 +1,58 @@
+"""The command `replicate`, on stored runs and without any."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sinkbench.cli.main import main
+from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import Plan
+from sinkbench.results import PlanRef
+from sinkbench.runs.store import RunFolder, read_trials
+from sinkbench.summary.cells import summarize
+from tests.support.trials import connectors_in, run_summary, trial
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A run of the plan quick in which camel-index has 1,000 records/s, and jdbc 20 times as many."""
+    rates = {"elasticsearch/camel-index": 1_000, "postgres/jdbc": 20_000}
+    plan = Plan.model_validate({"name": "quick", "pipelines": list(rates), "seed": 1})
+    folder = RunFolder.create(tmp_path / "results", plan, connectors_in(tmp_path, *rates))
+    cells = expand(plan, 3)
+    for cell in cells:
+        for block in (1, 2, 3):
+            folder.append_trial(trial(rates[cell.label] + block, cell, trial=f"{cell.sink}{block}", block=block))
+    summed = summarize(cells, read_trials(folder.trials_path))
+    folder.write_summary(run_summary(*summed, run=folder.run, plan=PlanRef(name="quick", sha256="0")))
+    return tmp_path / "results"
+
+
+def test_a_claim_is_set_against_the_newest_run_of_its_plan(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replicate", "part8", "--results", str(results)]) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 100
+    assert "  sinkbench race connections    # 2 claims" in text
+    assert main(["replicate", "part8", "--json", "--results", str(results)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (ratio,) = (each for each in found["claims"] if each["number"] == 21)
+    assert (ratio["verdict"], ratio["measured"], ratio["run"][-6:]) == ("replicated", ["20 (19.9-20) times"], "-quick")
+    (bulk,) = (each for each in found["claims"] if each["number"] == 23)
+    assert bulk["why"] == "the run has no cell elasticsearch/camel-bulk, tasks 3"
+    assert sum(found["totals"].values()) == len(found["claims"]) == 26
+
+
+def test_without_a_run_the_commands_that_would_decide_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["replicate", "part8-21-postgres-against-elasticsearch"]) == 0
+    assert "no run of plan quick" in (text := capsys.readouterr().out)
+    assert text.endswith("Runs that are missing:\n  sinkbench race quick    # 1 claim\n")
+    assert main(["replicate", "--results", "nowhere"]) == 2
+
+
+def test_an_unknown_name_ends_with_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replicate", "part9"]) == 2
+    assert capsys.readouterr().err == "sinkbench: part9: is no claim and no article; did you mean 'part8'?\n"
