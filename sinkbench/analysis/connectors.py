@@ -6,10 +6,10 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from loadgen.forms import DOCUMENT, Form, has_envelope, has_schema
-from sinkbench.analysis.keyed import keyed_by
+from sinkbench.analysis.keyed import REFERENCE, keyed_by
 
 JDBC = "io.debezium.connector.jdbc.JdbcSinkConnector"
-REFERENCE_COPY = "sinkbench.reference.PostgresCopyConnector"
+REFERENCE_COPY = f"{REFERENCE}PostgresCopyConnector"
 Misfit = tuple[str, str]
 """The key of a configuration, and why its value does not fit, with a fix. The key `form` is the plan's."""
 

@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 
+# Packages of sinkbench's own connectors, of one design for every sink.
+REFERENCE = "sinkbench.reference."
+
 
 def keyed_by(config: Mapping[str, str]) -> str | None:
     """The key of a configuration by which only the last record of each record's key stays; None if all stay."""
@@ -16,7 +19,7 @@ def keyed_by(config: Mapping[str, str]) -> str | None:
         mode = next((key for key in ("primary.key.mode", "pk.mode") if key in config), "primary.key.mode")
         upserts = config.get("insert.mode", "").lower() in ("upsert", "update")
         return mode if upserts and config.get(mode, "").lower() == "record_key" else None
-    if config.get("connector.class", "").startswith("sinkbench.reference."):
+    if config.get("connector.class", "").startswith(REFERENCE):
         return "write" if config.get("write") == "upsert" else None
     if kind.lower() in ("elasticsearchsinkconnector", "opensearchsinkconnector"):
         return "key.ignore" if config.get("key.ignore", "false").lower() == "false" else None

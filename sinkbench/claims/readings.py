@@ -31,6 +31,7 @@ _PATHS = {
     "clients": "connections.clients_peak",
     "connections_left": "recovery.connections_left",
     "copies": "durability.nodes",
+    "failed_tasks": "failed_tasks",
 }
 
 
@@ -86,20 +87,16 @@ def ratio_of(stored: Stored, pair: tuple[CellOf, CellOf], figure: str, *, per_ta
 
 def _spread(stored: Stored, cell: CellSummary, figure: str) -> Spread:
     if figure in COUNTED:
-        value = (
-            find(cell, _PATHS.get(figure, figure)) if figure in (*_PATHS, "failed_tasks") else value_of(cell, figure)
-        )
+        value = find(cell, _PATHS[figure]) if figure in _PATHS else value_of(cell, figure)
         spread = None if value is None else Spread(median=value, low=value, high=value, values=[value] * FEWEST_TRIALS)
     elif figure in _SPREADS:
         spread = find(cell, _SPREADS[figure])
     else:
         spread = _over_trials(cell, figure, stored[1])
-    # Tasks that FAILED make a cell invalid, and are counted all the same.
-    why = (
-        ""
-        if figure == "failed_tasks"
-        else why_undecided(stored[0], cell, figure, None if spread is None else spread.median)
-    )
+    why = why_undecided(stored[0], cell, figure, None if spread is None else spread.median)
+    if figure == "failed_tasks":
+        # Tasks that FAILED make a cell invalid, and are counted all the same.
+        why = ""
     if cell.mode == "capacity" and figure == "records_per_second":
         why = "a capacity is one search, and has no range"
     elif spread is not None and len(spread.values) < FEWEST_TRIALS:

@@ -4,15 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
+from sinkbench.analysis.connectors import REFERENCE_COPY
 from sinkbench.sinks.jdbcurl import POOLER, given, jdbc_url, pool_bean
 
 DEBEZIUM = "io.debezium.connector.jdbc.JdbcSinkConnector"
 # These keep one connection for each task.
-OF_ONE = (
-    "io.aiven.connect.jdbc.JdbcSinkConnector",
-    "io.confluent.connect.jdbc.JdbcSinkConnector",
-    "sinkbench.reference.PostgresCopyConnector",
-)
+OF_ONE = ("io.aiven.connect.jdbc.JdbcSinkConnector", "io.confluent.connect.jdbc.JdbcSinkConnector", REFERENCE_COPY)
 CAMEL_URL = "camel.sink.url"
 # JDBC names of databases that differ from the sink's name.
 _SCHEMES = {"postgresql": "postgres"}

@@ -140,7 +140,7 @@ def filled_columns(config: Mapping[str, str], form: Form) -> frozenset[str] | No
     if config.get("connector.class") == REFERENCE_COPY:
         column, upserts = config.get("column", "payload"), config.get("write") == "upsert"
         once = config.get("delivery") == "exactly-once-effect"
-        key = {config.get("key.column", "key")} if upserts else POSITION if once else set()
+        key = {config.get("key.column", "key").lower()} if upserts else POSITION if once else set()
         return frozenset({column.lower(), *key})
     value = value_of(config, Offered(form))
     if config.get("connector.class") != JDBC or config.get("schema.evolution", "none") != "none":

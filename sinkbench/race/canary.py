@@ -81,8 +81,7 @@ def check_pipelines(cluster: Cluster, cells: Sequence[Cell]) -> None:
             failed = [each for found in running for each in found.result()]
         except BaseException:
             stop.set()
-            for each in clusters:
-                each.hurry()
+            cluster.hurry(clusters)
             raise
     if not failed:
         return

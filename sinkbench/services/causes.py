@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
+from sinkbench.analysis.keyed import REFERENCE
 from sinkbench.secrets import quoted
 from sinkbench.services.connect import ConnectorStatus
 
@@ -15,7 +16,6 @@ HIDDEN = "no connection to the database came about; the reason is in the worker'
 # A key has a column for each of Debezium's JDBC, other JDBC, Elasticsearch and OpenSearch, and Camel, if it is not of
 # all, and more for the reference connectors, of which the last in the file is meant. The connector file fills in "*";
 # behind ":" is the part of its value. {1} is the pattern's first group.
-_REFERENCE = "sinkbench.reference."
 _FAMILIES = re.compile(r"(debezium)|(JdbcSink)|(Elasticsearch|Opensearch)|(camel)")
 _USER = "connection.username|connection.user|connection.username|camel.*.username|elasticsearch.username"
 _AUTH = "connection.password|connection.password|connection.password|camel.*.password|elasticsearch.password"
@@ -161,7 +161,7 @@ def _key(spec: str, parts: list[str], config: Mapping[str, str], of_key: bool) -
     family = _FAMILIES.search(kind)
     if len(names) == 1:
         (name,) = names
-    elif kind.startswith(_REFERENCE):
+    elif kind.startswith(REFERENCE):
         name = next((each for each in reversed(names) if each in config), "")
     elif family is None or family.lastindex is None:
         name = next((each for each in names if each in config), "")

@@ -9,6 +9,7 @@ from itertools import combinations, permutations
 from typing import Literal
 
 from sinkbench.analysis.intervals import ratio_of
+from sinkbench.analysis.keyed import REFERENCE
 from sinkbench.analysis.rates import most, usable_median, usable_rate
 from sinkbench.metrics.metric import find
 from sinkbench.metrics.queries import job_of
@@ -17,8 +18,6 @@ from sinkbench.results import CellSummary, RatioTo, RunSummary
 Job = frozenset[str]
 # A connector that writes record by record shows slightly more or fewer than one, because of other writes.
 ONE_BY_ONE = 1.5
-# Of sinkbench's own connectors, of one design for every sink.
-REFERENCE = "sinkbench.reference."
 # The published comparison: one request per record with Elasticsearch, batches with PostgreSQL.
 _PUBLISHED = ("elasticsearch/camel-index", "postgres/jdbc")
 
@@ -220,10 +219,10 @@ def _alike(one: CellSummary, other: CellSummary, *names: str) -> bool:
 
 
 def _differ_in_connector(one: CellSummary, other: CellSummary) -> bool:
-    """Whether the second has the reference connector, and the first another one, to the same target."""
+    """Whether the first has the reference connector, and the second another one, to the same target."""
     is_reference = [(cell.connector or "").startswith(REFERENCE) for cell in (one, other)]
     same = job_of(one) == job_of(other) and _alike(one, other, "target", "pool")
-    return is_reference == [False, True] and one.connector is not None and same
+    return is_reference == [True, False] and other.connector is not None and same
 
 
 def _differ_in_batches(one: CellSummary, other: CellSummary) -> bool:

@@ -15,15 +15,15 @@ _SIGNS = {True: "✓", False: "✗", None: "?"}
 
 
 # Figures over all trials, which final or not only grow.
-COUNTS = ("lost", "duplicates")
-PATHS = {
+_COUNTS = ("lost", "duplicates")
+_PATHS = {
     "efficiency": "efficiency",
     **{f"{name}_ms": f"latency_ms.{name}" for name in ("p50", "p95", "p99")},
     "cpu_seconds_per_million": "total_cpu_seconds_per_million.median",
     "memory_mb": "total_peak_memory_bytes.median",
     "disk_bytes_per_record": "disk_bytes_per_record.median",
     "cost_per_million": "cost.per_million",
-    **{name: f"audit.{name}" for name in COUNTS},
+    **{name: f"audit.{name}" for name in _COUNTS},
 }
 
 
@@ -33,7 +33,7 @@ def value_of(cell: CellSummary, figure: str) -> float | None:
     if figure == "connections":
         seen = cell.connections
         return seen.server_peak if seen.server_peak is not None else seen.clients_peak
-    found: float | None = find(cell, PATHS[figure])
+    found: float | None = find(cell, _PATHS[figure])
     return found / 1e6 if found is not None and figure == "memory_mb" else found
 
 
@@ -91,7 +91,7 @@ def _outcome(summary: RunSummary, cell: CellSummary, figure: str, bound: str) ->
     value, asked = value_of(cell, figure), Bound.of(bound)
     why = why_undecided(summary, cell, figure, value)
     passed = None if value is None else asked.holds(value)
-    grows_away = figure in COUNTS and asked.operator[0] != ">"
+    grows_away = figure in _COUNTS and asked.operator[0] != ">"
     if why and not (passed is False and grows_away):
         passed = None
     return Outcome(cell.label, cell.cell, figure, bound, value, passed, "" if passed is not None else why)
@@ -101,7 +101,7 @@ def why_undecided(summary: RunSummary, cell: CellSummary, figure: str, value: fl
     """Why a value decides nothing yet; empty if it does."""
     if not summary.complete:
         return "the run is not finished"
-    if figure in COUNTS:
+    if figure in _COUNTS:
         unknown = cell.not_audited or value is None
         return f"not audited in {cell.not_audited} of {cell.trials} trials" if unknown else ""
     if cell.invalid:

@@ -153,15 +153,15 @@ def _change(found: Change, summary: RunSummary) -> str:
     estimate, low, high = found.ratio
     not_final = [marked_name(cell, summary) for cell in (first, second) if not is_final(cell)]
     end = f" (fastest trials; not final: {' and '.join(not_final)})." if not_final else "."
-    if found.what == "connector":
-        less = percent(1 / estimate) if low == high else f"{percent(1 / estimate)} ({share_span(1 / high, 1 / low)} %)"
-        names = [cell_name(cell, summary) for cell in (first, second)]
-        return f"Connector: {names[0]} reaches {less} of the rate of {names[1]}{end}"
     if found.what == "batches":
         sizes = f"{whole(second.records_per_write)} records a request, not {whole(first.records_per_write)},"
         span = "" if low == high else f" ({times(low)}-{times(high)})"
         return f"Batching: {sizes} store {times(estimate)} times as much{span} in {product}{end}"
     share = percent(estimate) if low == high else f"{percent(estimate)} ({share_span(low, high)} %)"
+    if found.what == "connector":
+        return (
+            f"Connector: {cell_name(second, summary)} reaches {share} of the rate of {cell_name(first, summary)}{end}"
+        )
     if found.what == "indexes":
         more = len(job_of(second) or ()) - len(job_of(first) or ())
         before, after = (find(cell, "disk_bytes_per_record.median") for cell in (first, second))

@@ -214,11 +214,12 @@ class Cluster:
             needed(self.sink(sink).capabilities.service_settings, "service_settings").revert()
             self._set.discard(sink)
 
-    def hurry(self) -> None:
-        """Makes all threads wait no longer for a dead worker of sinkbench's own stack: the race was interrupted,
-        and the next one removes what is left."""
+    def hurry(self, others: Iterable[Cluster] = ()) -> None:
+        """Makes all threads, and those of `others`, wait no longer for a dead worker of sinkbench's own stack: the race
+        was interrupted, and the next one removes what is left. `others` may be closed."""
         if not self.stack.endpoints.shared and not self.connect.all_answer():
-            self.connect.patience_seconds = INTERRUPTED_SECONDS
+            for each in (self, *others):
+                each.connect.patience_seconds = INTERRUPTED_SECONDS
 
     def stop_connector(self, name: str, group: str) -> None:
         """Deletes a connector, and waits until its tasks are gone and its group is empty."""

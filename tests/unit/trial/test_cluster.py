@@ -16,6 +16,7 @@ from sinkbench.errors import Interrupted, ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import load_plan
 from sinkbench.plan.sections import PlanLoad
+from sinkbench.services.connect import REBALANCE_SECONDS, ConnectCluster
 from sinkbench.sinks import Capabilities, Created
 from sinkbench.stack import Stack, Usage
 from sinkbench.trial.audit import counted
@@ -24,6 +25,7 @@ from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.resources import Resources, create_target
 from tests.support.endpoints import endpoints
 from tests.support.fakecluster import Quiet
+from tests.support.ports import free_ports
 from tests.support.summaries import summary
 from tests.support.trials import a_cell, connectors_in
 
@@ -183,6 +185,16 @@ def test_a_topic_is_loaded_with_the_cells_acks(cluster: Cluster, monkeypatch: py
     for acks in ("1", None):
         cluster.load(Names.of("t1"), 1, lambda done: None, {"acks": acks} if acks else None)
     assert loads == ["1", "all"]
+
+
+def test_an_interrupt_also_shortens_the_waits_of_clusters_that_may_be_closed_by_now() -> None:
+    (port,) = free_ports(1)
+    closed = ConnectCluster([f"http://127.0.0.1:{port}"])
+    closed.close()
+    stack, connect = SimpleNamespace(endpoints=SimpleNamespace(shared=False)), SimpleNamespace(all_answer=lambda: False)
+    cluster, other = (cast(Any, SimpleNamespace(stack=stack, connect=each)) for each in (connect, closed))
+    Cluster.hurry(cluster, [other])
+    assert connect.patience_seconds == closed.patience_seconds < REBALANCE_SECONDS
 
 
 @pytest.mark.parametrize(("answer", "waits"), [(False, 0.2), (True, 60.0)])
