@@ -1,6 +1,7 @@
 """The answers of a run: which sink is faster at equal jobs, and what batches, indexes and a pooler change.
 
-Sinks are compared by the fastest pipeline of each that does the same job. If a pipeline that does it, or may do it, is
+Sinks are compared by the fastest pipeline of each that does the same job, and reference connectors only with
+each other. If a pipeline that does it, or may do it, is
 not final and may be the fastest, nothing is decided: what is missing from a run must not make an answer wrong."""
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,8 @@ from sinkbench.metrics.queries import job_of
 from sinkbench.results import CellSummary, RatioTo, RunSummary
 
 Job = frozenset[str]
+# Of which cells an answer is, where reference connectors are apart.
+Through = Literal["reference", "others"]
 # A connector that writes record by record shows slightly more or fewer than one, because of other writes.
 ONE_BY_ONE = 1.5
 # The published comparison: one request per record with Elasticsearch, batches with PostgreSQL.
@@ -60,11 +63,12 @@ class Side:
 @dataclass(frozen=True)
 class Answer:
     """Two sinks at a job: the queries that both answer by an index; None if no job is known to be the same. `pair` is
-    None where that is not decided."""
+    None where that is not decided. `through` these connectors alone; None: through any."""
 
     job: Job | None
     sides: tuple[Side, Side]
     pair: Pair | None
+    through: Through | None = None
 
     @property
     def fastest(self) -> list[CellSummary]:
@@ -95,18 +99,37 @@ def answers_of(summary: RunSummary) -> list[Answer]:
         known = [{job_of(cell) for cell in cells if cell.sink == sink} for sink in pair]
         unsure = None in known[0] | known[1] or not set(pair).isdisjoint(lost.values())
         for job in (known[0] & known[1]) - {None} or ({None} if unsure else set()):
-            one, other = sides = tuple(_side(sink, job, cells, lost) for sink in pair)
-            measured = any(side.best or any(cell.passed for cell in side.undecided) for side in sides)
-            decided = job is not None and not any(side.is_open for side in sides)
-            if measured:
-                both = (one.best, other.best) if decided else (None, None)
-                found.append(Answer(job, (one, other), pair_of(*both)))
-    return sorted(found, key=lambda each: (each.job is None, -len(each.job or ()), sorted(each.job or ())))
+            for through, own in _groups(pair, job, cells):
+                one, other = sides = tuple(_side(sink, job, own, lost) for sink in pair)
+                measured = any(side.best or any(cell.passed for cell in side.undecided) for side in sides)
+                decided = job is not None and not any(side.is_open for side in sides)
+                if measured:
+                    both = (one.best, other.best) if decided else (None, None)
+                    found.append(Answer(job, (one, other), pair_of(*both), through))
+
+    def order(each: Answer) -> tuple[bool, int, list[str]]:
+        job = each.job or ()
+        return each.job is None, -len(job), sorted(job)
+
+    return sorted(found, key=order)
+
+
+def _groups(
+    sinks: Sequence[str], job: Job | None, cells: Sequence[CellSummary]
+) -> list[tuple[Through | None, Sequence[CellSummary]]]:
+    """The cells that are compared with each other: those that may do the job, in two groups by connector where one of
+    them has a cell of each sink."""
+    may = [cell for cell in cells if cell.sink in sinks and (job is None or job_of(cell) in (job, None))]
+    parts: dict[Through, list[CellSummary]] = {"reference": [], "others": []}
+    for cell in may:
+        parts["reference" if _is_reference(cell) else "others"].append(cell)
+    whole = [(through, own) for through, own in parts.items() if {cell.sink for cell in own} == set(sinks)]
+    return [*whole] if whole and parts["reference"] else [(None, may)]
 
 
 def _side(sink: str, job: Job | None, cells: Sequence[CellSummary], lost: Mapping[str, str]) -> Side:
+    may = [cell for cell in cells if cell.sink == sink]
     # A cell whose queries were not checked may do any job.
-    may = [cell for cell in cells if cell.sink == sink and (job is None or job_of(cell) in (job, None))]
     sure = [cell for cell in may if is_final(cell) and (job is None or job_of(cell) == job)]
     best, keys = max(sure, key=_rate, default=None), {cell.cell for cell in sure}
 
@@ -218,11 +241,14 @@ def _alike(one: CellSummary, other: CellSummary, *names: str) -> bool:
     return all(getattr(one, name) == getattr(other, name) for name in ("form", "acks", "settings", *names))
 
 
+def _is_reference(cell: CellSummary) -> bool:
+    return (cell.connector or "").startswith(REFERENCE)
+
+
 def _differ_in_connector(one: CellSummary, other: CellSummary) -> bool:
     """Whether the first has the reference connector, and the second another one, to the same target."""
-    is_reference = [(cell.connector or "").startswith(REFERENCE) for cell in (one, other)]
     same = job_of(one) == job_of(other) and _alike(one, other, "target", "pool")
-    return is_reference == [True, False] and other.connector is not None and same
+    return _is_reference(one) and not _is_reference(other) and other.connector is not None and same
 
 
 def _differ_in_batches(one: CellSummary, other: CellSummary) -> bool:

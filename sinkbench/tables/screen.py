@@ -196,7 +196,7 @@ def _held_back(cell: CellSummary) -> str:
         return NOT_MEASURED if found is None else NOT_IDENTIFIED
     named = [
         _SHORT.get(cause, cause)
-        if component in _GENERAL or component.lower() in cause.lower()
+        if component in {*_GENERAL, cell.sink} or component.lower() in cause.lower()
         else f"{component}: {cause}"
         for component, cause in causes_of(found)
     ]

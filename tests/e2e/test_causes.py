@@ -154,8 +154,8 @@ trials: 1
     ("service", "pipeline", "cause", "silent"),
     [
         # Kafka, Connect and PgBouncer were not silent: nobody asked them meanwhile.
-        pytest.param("postgres", "postgres/jdbc", "sink", "", marks=pytest.mark.rare),
-        ("pgbouncer", "postgres/jdbc-pgbouncer", "pgbouncer", "PgBouncer"),
+        ("postgres", "postgres/jdbc", "sink", ""),
+        pytest.param("pgbouncer", "postgres/jdbc-pgbouncer", "pgbouncer", "PgBouncer", marks=pytest.mark.rare),
         pytest.param("kafka", "postgres/jdbc", "kafka", "Kafka", marks=pytest.mark.rare),
     ],
 )

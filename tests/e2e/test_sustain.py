@@ -126,6 +126,7 @@ def test_a_load_that_the_generator_cannot_send_makes_the_trial_invalid(stack: Lo
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_the_capacity_of_a_throttled_sink_is_found(stack: LocalStack, tmp_path: Path) -> None:
     plan = "mode: capacity\npipelines: [postgres/jdbc]\ncapacity: {precision_percent: 20}\nsustain: {seconds: 14}\n"
     summary, trials = undisturbed(

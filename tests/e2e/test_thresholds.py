@@ -19,6 +19,7 @@ LESS = {
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_what_the_shipped_thresholds_ask_holds(
     stack: LocalStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,6 +74,28 @@ def test_each_job_has_its_answer_the_largest_first_and_capacities_have_no_interv
     assert [(each.estimate, each.interval, each.blocks) for each in ratios] == [(2, None, 0)] * 3
 
 
+REFERENCE = {"connector": "sinkbench.reference.Connector"}
+
+
+def test_reference_connectors_are_compared_with_each_other_and_then_the_others_at_each_job() -> None:
+    ours = [doing("elasticsearch/bulk", 60_000, **REFERENCE), doing("postgres/copy", 30_000, **REFERENCE)]
+    theirs = [doing(BULK, 20_000), doing(INDEXED, 25_000)]
+    bare = [doing("postgres/copy-bare", 90_000, job=(), **REFERENCE), doing(JDBC, 80_000, job=())]
+    found = answers_of(run_summary(*theirs, *ours, *bare))
+    assert [(each.through, present(each.pair).faster.label) for each in found] == [
+        ("reference", "elasticsearch/bulk"),
+        ("others", INDEXED),
+    ]
+    # What is missing of the one leaves the other as it is.
+    found = answers_of(run_summary(*theirs, *ours[:1], not_final(ours[1])))
+    assert [(each.through, each.pair is None) for each in found] == [("reference", True), ("others", False)]
+    assert only(*theirs, *ours[:1], *bare).through == "others"
+    assert only(*ours, *bare).through == "reference"
+    # Neither kind of connector does this job with both sinks.
+    found = only(ours[0], theirs[1], *bare)
+    assert (found.through, present(found.pair).faster.label) == (None, "elasticsearch/bulk")
+
+
 BELOW, AT = 19_999, 20_000
 
 
@@ -138,6 +160,7 @@ CELLS = st.lists(
         st.sampled_from([QUERIES, ("day",), (), None]),
         st.lists(st.floats(1, 1e5), min_size=1, max_size=3),
         st.sampled_from(sorted(STATES)),
+        st.booleans(),
     ),
     min_size=2,
     max_size=7,
@@ -151,24 +174,24 @@ def ratios(summary: RunSummary) -> dict[tuple[object, ...], float]:
         if each.pair is not None:
             sinks = tuple(sorted(side.sink for side in each.sides))
             ratio = each.pair.ratio.estimate
-            found[each.job, *sinks] = ratio if each.pair.faster.sink == sinks[0] else 1 / ratio
+            found[each.job, each.through, *sinks] = ratio if each.pair.faster.sink == sinks[0] else 1 / ratio
     return found
 
 
 @given(CELLS, st.data())
 def test_what_is_missing_from_a_run_never_makes_a_ratio_of_sinks_larger_than_the_whole_run_allows(
-    drawn: list[tuple[str, Sequence[str] | None, list[float], str]], data: st.DataObject
+    drawn: list[tuple[str, Sequence[str] | None, list[float], str, bool]], data: st.DataObject
 ) -> None:
     cells = [
-        STATES[state](doing(f"{sink}/{number}", *rates, job=job))
-        for number, (sink, job, rates, state) in enumerate(drawn)
+        STATES[state](doing(f"{sink}/{number}", *rates, job=job, **REFERENCE if reference else {}))
+        for number, (sink, job, rates, state, reference) in enumerate(drawn)
     ]
     whole = planned(*cells)
     lost = {
         "dropped": lambda cell: [],
         "not final": lambda cell: [not_final(cell)],
         "failed": lambda cell: [failed(cell)],
-        "never tried": lambda cell: [cell_summary(cell.label, invalid=["died"])],
+        "never tried": lambda cell: [cell_summary(cell.label, invalid=["died"], connector=cell.connector)],
         "not checked": lambda cell: [cell.model_copy(update={"queries": []})],
     }
     ways = data.draw(st.lists(st.sampled_from(["kept", *lost]), min_size=len(cells), max_size=len(cells)))
