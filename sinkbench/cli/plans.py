@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 from sinkbench.cli.options import commands, write
@@ -39,8 +40,9 @@ def plans() -> None:
         write("".join(f"    {line}\n" for line in textwrap.wrap(question, 90)))
 
 
-def read_plan(name: str | Path) -> Plan:
-    """The plan of that file, or of that name in plans/; PlanError, with all names, if there is none."""
+def read_plan(name: str | Path, pipelines: Sequence[str] = ()) -> Plan:
+    """The plan of that file, or of that name in plans/, with these pipelines if any are given; PlanError, with all
+    names, if there is none."""
     path = Path(name)
     if not path.exists() and path.suffix == "" and len(path.parts) == 1:
         path = PLANS / f"{name}.yaml"
@@ -48,7 +50,7 @@ def read_plan(name: str | Path) -> Plan:
             known = [each.stem for each in sorted(PLANS.glob("*.yaml"))]
             hint = did_you_mean(str(name), known).partition(";")[2].strip()
             raise PlanError(f"{name}: is no plan; {f'{hint} ' if 'mean' in hint else ''}plans: {', '.join(known)}")
-    return load_plan(path, CHECKOUT / "connectors")
+    return load_plan(path, CHECKOUT / "connectors", pipelines)
 
 
 def duration(plan: Plan, workers: int) -> str:

@@ -51,6 +51,9 @@ def race(
     plan: Annotated[
         str | None, typer.Argument(help="a plan's name, as `plans` lists it, or file (default: SINKBENCH_PLAN)")
     ] = None,
+    pipeline: Annotated[
+        list[str] | None, typer.Option(help="NAME or NAME:TARGET, not the plan's; any number of them")
+    ] = None,
     trials: Annotated[int | None, typer.Option(min=1, max=10_000, help="trials of each cell, not the plan's")] = None,
     results: Results = RESULTS,
     records: Annotated[
@@ -73,7 +76,7 @@ def race(
 
     Exit code 1 if a cell does not pass: a record was lost, doubled or altered, a trial was not audited, a task FAILED,
     a load was not kept up with, no trial is valid, a threshold is not met. Code 3 if a threshold is not decided."""
-    wanted = read_plan(plan or CHECKOUT / load_settings().plan)
+    wanted = read_plan(plan or CHECKOUT / load_settings().plan, pipeline or ())
     out = Console(soft_wrap=True, stderr=as_json, quiet=quiet)
     if trials is not None:
         wanted = wanted.model_copy(update={"trials": trials})

@@ -1,6 +1,7 @@
 """The plan: what to measure. A YAML 1.2 file with a model for each mode; mistakes are reported with their line."""
 
 import re
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -187,11 +188,11 @@ class FaultsPlan(_RatedPlan):
 MODES.update(drain=DrainPlan, sustain=SustainPlan, capacity=CapacityPlan, rescale=RescalePlan, faults=FaultsPlan)
 
 
-def load_plan(path: Path, connectors: Path, *, kept: bool = False) -> Plan:
+def load_plan(path: Path, connectors: Path, pipelines: Sequence[str] = (), *, kept: bool = False) -> Plan:
     """Reads a plan file as the model of its mode and conceals secrets among its overrides from then on.
 
-    `kept`: the plan is stored with a run, so files that it names are in the checkout. Raises PlanError with a line for
-    each mistake, up to five."""
+    `pipelines`, each NAME or NAME:TARGET, replace the plan's. `kept`: the plan is stored with a run, so files that it
+    names are in the checkout. Raises PlanError with a line for each mistake, up to five."""
     source = YamlFile(path, "plan", PlanError)
     known = known_pipelines(connectors)
     if not known:
@@ -199,11 +200,34 @@ def load_plan(path: Path, connectors: Path, *, kept: bool = False) -> Plan:
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:60]
     folders = (connectors.parent,) if kept else (path.parent, connectors.parent)
     context = {"pipelines": known, "folders": folders}
+    content = {"name": stem or "plan", **source.content}
     try:
-        plan = Plan.model_validate({"name": stem or "plan", **source.content}, context=context)
+        plan = Plan.model_validate(content, context=context)
+        if pipelines:
+            plan = Plan.model_validate({**content, **_replaced(plan, content, pipelines, known)}, context=context)
     except ValidationError as invalid:
         mode = source.content.get("mode", "drain")
         raise PlanError(source.explain(invalid, MODES.get(str(mode), Mode), MODES)) from None
     for entry in plan.pipelines:
         conceal_in(entry.overrides)
     return plan.with_source(source)
+
+
+def _replaced(plan: Plan, content: Mapping[str, Any], pipelines: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
+    """The keys of a plan that change with its pipelines: a fault of some of them is of those with the same sinks."""
+    entries = []
+    for each in pipelines:
+        name, _, target = each.partition(":")
+        if name not in known:
+            raise PlanError(f"--pipeline {name}: there is none{did_you_mean(name, known)}")
+        entries.append({"pipeline": name, **({"target": target} if target else {})})
+    if not isinstance(plan, FaultsPlan):
+        return {"pipelines": entries}
+    sinks = {entry.shown_name: entry.pipeline.partition("/")[0] for entry in plan.pipelines}
+    faults = []
+    for fault, given in zip(plan.faults, content["faults"], strict=True):
+        wanted = {sinks[label] for label in fault.pipelines or sinks}
+        affected = [each["pipeline"] for each in entries if each["pipeline"].partition("/")[0] in wanted]
+        if fault.pipelines is None or affected:
+            faults.append({**given, **({} if fault.pipelines is None else {"pipelines": affected})})
+    return {"pipelines": entries, "faults": faults}

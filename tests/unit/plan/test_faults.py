@@ -8,6 +8,7 @@ from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.faults import PlanFault
 from sinkbench.plan.plan import Plan, load_plan
+from sinkbench.settings import CHECKOUT
 from tests.support.trials import connectors_in
 
 BARE = """
@@ -80,6 +81,36 @@ def test_each_pipeline_has_a_cell_for_each_fault_that_applies_to_it(tmp_path: Pa
     assert {cell.mode for cell in cells} == {"faults"}
     (tmp_path / "again.yaml").write_text(plan.show())
     assert load_plan(tmp_path / "again.yaml", tmp_path / "connectors").show() == plan.show()
+
+
+REFERENCE = [
+    "elasticsearch/reference-bulk-exactly-once",
+    "postgres/reference-copy-exactly-once:postgres/targets/positions.sql",
+]
+
+
+@pytest.mark.parametrize("name", ["faults", "faults-long", "network", "sink-refuses", "killed-drain", "poison"])
+def test_every_matrix_of_faults_can_be_raced_with_other_pipelines(name: str, tmp_path: Path) -> None:
+    file = CHECKOUT / "plans" / f"{name}.yaml"
+    plan = load_plan(file, CHECKOUT / "connectors", REFERENCE)
+    cells = expand(plan, 3)
+    assert {cell.label for cell in cells} == {each.partition(":")[0] for each in REFERENCE}
+    assert {cell.target for cell in cells} == {None, "postgres/targets/positions.sql"}
+    only = {cell.sink for cell in cells if cell.fault is not None and cell.fault.why == "no connection"}
+    assert only <= {"postgres"}
+    # As it is kept with its run.
+    (tmp_path / "again.yaml").write_text(plan.show())
+    assert load_plan(tmp_path / "again.yaml", CHECKOUT / "connectors").show() == plan.show()
+    one = load_plan(file, CHECKOUT / "connectors", ["postgres/reference-copy"])
+    assert {cell.label for cell in expand(one, 3)} == {"postgres/reference-copy"}
+
+
+def test_another_pipeline_that_is_none_is_refused_by_its_option(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("pipelines: [postgres/jdbc]\n")
+    connectors = connectors_in(tmp_path, "postgres/jdbc")
+    for wrong, said in (("postgres/jbdc", "postgres/jbdc: there is none; did you mean"), ("postgres/jdbc:no", "'no'")):
+        with pytest.raises(PlanError, match=said):
+            load_plan(tmp_path / "mine.yaml", connectors, [wrong])
 
 
 def test_names_of_other_faults() -> None:
