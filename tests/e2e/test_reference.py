@@ -3,24 +3,34 @@
 import os
 import re
 import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.sql import SQL, Identifier
 
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.entries import read_connector
+from sinkbench.services.causes import failure
 from sinkbench.services.connect import ConnectCluster
+from sinkbench.services.kafka import Kafka, Record, send
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.tools import find_java, find_program
 from tests.e2e.onetrial import one_trial
+from tests.e2e.races import remove_connectors
 from tests.e2e.test_deadletters import LOAD, RECORDS, STORED, narrow
+from tests.support.present import present
+from tests.support.waiting import until
 
 POSITIONS = "target: postgres/targets/positions.sql"
 BULK, COPY = "pipeline: elasticsearch/reference-bulk", "pipeline: postgres/reference-copy"
 FORMS = (BULK, f"{BULK}-exactly-once", COPY, f"{COPY}-exactly-once, {POSITIONS}")
+RARE = pytest.mark.rare
 LETTERS = {
     "errors.tolerance": "all",
     "errors.deadletterqueue.topic.name": "reference-letters",
@@ -110,24 +120,122 @@ def test_what_its_own_tests_say_of_every_failure_holds_also_in_a_real_postgresql
     assert skipped == 0
 
 
-KILLED = """
+IN_A_DRAIN = """
 mode: faults
 pipelines: [{PIPELINE, overrides: {consumer.override.session.timeout.ms: "6000"}}]
 sustain: {backlog_records: 300_000}
 faults:
-  - {what: kill, target: worker, at_share: 0.2, seconds: 1}
+  - {what: WHAT, target: worker, at_share: 0.2, seconds: SECONDS}
 """
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "pipeline", [pytest.param(each, marks=() if each == FORMS[1] else pytest.mark.rare) for each in FORMS]
+    ("pipeline", "what", "seconds"),
+    [
+        pytest.param(*each, marks=() if (each[0], each[1]) in ((FORMS[1], "kill"), (FORMS[3], "freeze")) else RARE)
+        for form in FORMS
+        # Frozen for longer than its group waits, a worker goes on with records that others have by then.
+        for each in ((form, "kill", 1), (form, "freeze", 16))
+    ],
 )
-def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing_that_has_an_id(
-    stack: LocalStack, tmp_path: Path, pipeline: str
+def test_a_worker_that_dies_or_comes_back_late_loses_nothing_and_doubles_nothing_that_has_an_id(
+    stack: LocalStack, tmp_path: Path, pipeline: str, what: str, seconds: int
 ) -> None:
-    record, _ = one_trial(stack, tmp_path, KILLED.replace("PIPELINE", pipeline))
+    plan = IN_A_DRAIN.replace("PIPELINE", pipeline).replace("WHAT", what).replace("SECONDS", str(seconds))
+    record, _ = one_trial(stack, tmp_path, plan)
     assert record.audit is not None, record.reasons
     assert (record.audit.stored - record.audit.duplicates, record.audit.lost) == (300_000, 0)
     if "exactly-once" in pipeline:
         assert record.audit.duplicates == 0
+
+
+@dataclass(frozen=True)
+class Mishap:
+    """What befalls a sink in the middle, what the task says of it, and how it is undone; of `postgres` in SQL, of
+    `elasticsearch` by a POST."""
+
+    sink: str
+    happens: str
+    says: str
+    undone: str
+
+
+USER = "mishap"
+MISHAPS = {
+    "a closed index": Mishap("elasticsearch", "_close", "closed", "_open"),
+    "a table that is gone": Mishap(
+        "postgres", 'ALTER TABLE "{0}" RENAME TO away', "does not exist", 'ALTER TABLE away RENAME TO "{0}"'
+    ),
+    "another password": Mishap(
+        "postgres",
+        "ALTER ROLE mishap PASSWORD 'other';"
+        " SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'mishap'",
+        "(connection.username, connection.password): correct the login",
+        "ALTER ROLE mishap PASSWORD 'mishap'",
+    ),
+}
+
+
+@pytest.fixture
+def table(stack: LocalStack, topic: str) -> Iterator[psycopg.Connection]:
+    """A connection beside a table for the topic, and a user who may write to it."""
+    with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as database:
+        database.execute(
+            f"CREATE ROLE {USER} LOGIN PASSWORD '{USER}'; CREATE TABLE \"{topic}\" (__connect_topic text,"
+            " __connect_partition int, __connect_offset bigint, payload jsonb,"
+            " UNIQUE (__connect_topic, __connect_partition, __connect_offset));"
+            f' GRANT INSERT, SELECT ON "{topic}" TO {USER}'.encode()
+        )
+        try:
+            yield database
+        finally:
+            database.execute(f'DROP TABLE IF EXISTS "{topic}", away; DROP ROLE {USER}'.encode())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mishap", MISHAPS.values(), ids=MISHAPS)
+def test_what_befalls_the_sink_in_the_middle_is_named_and_each_record_is_stored_once_after_it(
+    stack: LocalStack, connect: ConnectCluster, kafka: Kafka, topic: str, table: psycopg.Connection, mishap: Mishap
+) -> None:
+    index = f"{stack.endpoints.sinks['elasticsearch'].address}/{topic}"
+    file = "elasticsearch/reference-bulk" if mishap.sink == "elasticsearch" else "postgres/reference-copy"
+    login = {"connection.username": USER, "connection.password": USER, "table": topic}
+    config = {
+        **read_connector(CHECKOUT / "connectors" / f"{file}-exactly-once.json"),
+        **{"topics": topic, "tasks.max": "1", **(login if mishap.sink == "postgres" else {"index": topic})},
+    }
+
+    def change(what: str) -> None:
+        if mishap.sink == "postgres":
+            table.execute(what.format(topic).encode())
+        else:
+            httpx.post(f"{index}/{what}", timeout=30).raise_for_status()
+
+    def stored() -> int:
+        if mishap.sink == "postgres":
+            return int(table.execute(SQL("SELECT count(*) FROM {}").format(Identifier(topic))).fetchall()[0][0])
+        httpx.post(f"{index}/_refresh")
+        return int(httpx.get(f"{index}/_count").json().get("count", 0))
+
+    def produce() -> None:
+        values = [Record(topic, b'{"tide": %d}' % number) for number in range(500)]
+        send({"bootstrap.servers": stack.endpoints.kafka}, values, 30)
+
+    kafka.create_topic(topic, 3)
+    httpx.put(index).raise_for_status()
+    try:
+        produce()
+        connect.create(topic, config)
+        until(lambda: stored() == 500, 60)
+        change(mishap.happens)
+        produce()
+        status = present(until(lambda: found if (found := connect.status(topic)) and found.failed else None, 60))
+        assert mishap.says in (failure(status, config) or "")
+        change(mishap.undone)
+        connect.restart_failed(topic)
+        until(lambda: stored() >= 1000, 60)
+        assert stored() == 1000
+    finally:
+        remove_connectors(connect, kafka, topic)
+        httpx.delete(index)
