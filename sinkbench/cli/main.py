@@ -196,7 +196,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if text.startswith("Usage:"):
             sys.stderr.write(f"{text}\n")
         else:
-            _complain(f"{text}; see `{getattr(getattr(error, 'ctx', None), 'command_path', 'sinkbench')} -h`")
+            see = " See" if text.endswith("?") else "; see"
+            _complain(f"{text}{see} `{getattr(getattr(error, 'ctx', None), 'command_path', 'sinkbench')} -h`")
         return EXIT_UNUSABLE
     except SinkbenchError as error:
         _complain(str(error))

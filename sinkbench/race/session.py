@@ -13,6 +13,7 @@ from rich.console import Console
 
 from loadgen.reading import printable
 from sinkbench.analysis.intervals import FEWEST_BLOCKS
+from sinkbench.analysis.words import counted
 from sinkbench.environment import commit, describe, machine
 from sinkbench.errors import Interrupted, ResultsError, SinkbenchError
 from sinkbench.live.state import LiveRun
@@ -120,8 +121,8 @@ class _Session(ExitStack):
         self._tell = self.enter_context(only)
         self.enter_context(_followed(self._live, live_port, self._say))
         if self._plan.trials < FEWEST_BLOCKS and not isinstance(self._plan, CapacityPlan):
-            few = f"{self._plan.trials} trials a cell are too few for 95 % intervals and `sinkbench compare`"
-            self._say(f"{few}: --trials {FEWEST_BLOCKS} is enough")
+            few = f"{counted(self._plan.trials, 'trial')} a cell: too few for 95 % intervals and `sinkbench compare`"
+            self._say(f"{few}; --trials {FEWEST_BLOCKS} is enough")
         if self._records is not None:
             self._say(f"records: {self._records.facts.in_words}")
         check_disk(self._stack)
