@@ -376,6 +376,7 @@ faults:
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_a_worker_that_is_killed_in_a_drain_loses_nothing_and_what_replaces_itself_is_there_once(
     stack: LocalStack, tmp_path: Path
 ) -> None:

@@ -123,6 +123,7 @@ def test_no_consumer_reads_before_the_last_one_has_joined(bench: Cluster, monkey
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_the_limits_of_kafka_and_connect_are_found_and_ctrl_c_in_that_of_a_sink_leaves_nothing_behind(
     bench: Cluster, tmp_path: Path
 ) -> None:
