@@ -24,7 +24,7 @@ _URL = "connection.url|connection.url|connection.url|camel.*url|elasticsearch.ho
 _TABLE = "collection.name.format|table.name.format|topics|camel.sink.url|index|table"
 _CREATE, _EVOLVE = "schema.evolution|auto.create||", "schema.evolution|auto.evolve||"
 _KEY, _KEY_FIELDS = "primary.key.mode|pk.mode|key.ignore||write", "primary.key.fields|pk.fields|||key.column"
-_INSERT = "insert.mode|insert.mode|write.method|camel.sink.url:operation|delivery"
+_INSERT = "insert.mode|insert.mode|write.method|camel.sink.url|delivery:operation"
 _BATCH = "batch.size|batch.size|batch.size|camel.aggregation.size|batch.records"
 _POOL = "connection.pool.max_size|||camel.*.maxTotal tasks.max"
 _RETRY = "connection.restart.on.errors|max.retries|max.retries||retry.for.ms"
@@ -44,8 +44,8 @@ _TABLE_OF_CAUSES: tuple[tuple[str, ...], ...] = (
      "through PgBouncer add prepareThreshold=0 to the URL, or set max_prepared_statements (1.21 or later)"),
     (r"no more connections allowed|query_wait_timeout", "tasks.max",
      "use fewer tasks, or raise PgBouncer's max_client_conn (the first) or default_pool_size (the second)"),
-    (r"password authentication failed|no password was provided|SASL authentication failed|no such user|HTTP/\S+ 401"
-     r"|role \"[^\"]*\" does not exist|missing authentication credentials|unable to authenticate", _LOGIN,
+    (r"password authentication failed|no password was provided|password is an empty string|SASL authentication failed"
+     r"|no such user|HTTP/\S+ 401|role \"[^\"]*\" does not exist|missing authentication credentials|unable to authenticate", _LOGIN,
      "correct the login, or create this user"),
     (r"database \"[^\"]*\" does not exist|no such database", _URL, "name a database that exists, or create it"),
     (r"no pg_hba\.conf entry", f"{_URL} {_USER}", "allow it in pg_hba.conf, or (no encryption) set sslmode=require"),
