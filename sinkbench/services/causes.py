@@ -45,7 +45,8 @@ _TABLE_OF_CAUSES: tuple[tuple[str, ...], ...] = (
     (r"no more connections allowed|query_wait_timeout", "tasks.max",
      "use fewer tasks, or raise PgBouncer's max_client_conn (the first) or default_pool_size (the second)"),
     (r"password authentication failed|no password was provided|password is an empty string|SASL authentication failed"
-     r"|no such user|HTTP/\S+ 401|role \"[^\"]*\" does not exist|missing authentication credentials|unable to authenticate", _LOGIN,
+     r"|no such user|HTTP/\S+ 401|role \"[^\"]*\" does not exist|missing authentication credentials"
+     r"|unable to authenticate", _LOGIN,
      "correct the login, or create this user"),
     (r"database \"[^\"]*\" does not exist|no such database", _URL, "name a database that exists, or create it"),
     (r"no pg_hba\.conf entry", f"{_URL} {_USER}", "allow it in pg_hba.conf, or (no encryption) set sslmode=require"),
@@ -63,7 +64,7 @@ _TABLE_OF_CAUSES: tuple[tuple[str, ...], ...] = (
     (r"permission denied for|must be owner of", _USER,
      "GRANT it INSERT and SELECT (and CREATE, where the connector makes tables), or name another user"),
     (r"Could not find table|Cannot create table .* because schema evolution|auto-creation is disabled"
-     r"|relation \"[^\"]*\" does not exist", f"{_TABLE} {_CREATE}",
+     r"|(?<! of )relation \"[^\"]*\" does not exist", f"{_TABLE} {_CREATE}",
      "create the table, correct its name, or let the connector create it"),
     (r"Cannot alter table|Cannot ALTER|auto-evolution is disabled|Failed to find column"
      r"|column \"[^\"]*\" of relation \"[^\"]*\" does not exist", _EVOLVE,

@@ -4,23 +4,31 @@ import shutil
 import socket
 import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import psycopg
 import pytest
 import trustme
 
+from sinkbench.services.connect import ConnectCluster
+from sinkbench.services.http import http_client
+from sinkbench.services.kafka import Kafka
 from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.security import Security, kept_security
+from tests.e2e.failing import TOPIC, URL, changed, config_of, told
 from tests.e2e.onetrial import one_trial
 from tests.e2e.ownstacks import own_stack
+from tests.e2e.races import remove_connectors
 from tests.support.processwatch import Watch
 from tests.support.refusals import (
     do_not_convince_who_trusts_another_authority,
     refuse_plain_text,
     refuse_wrong_passwords,
 )
+from tests.support.waiting import until
 
 OFFSET = 2500
 RECORDS = 3_000
@@ -112,3 +120,48 @@ def test_nodes_let_in_only_nodes_with_a_certificate_of_the_authority(
     assert is_let_in(security.folder / "node.pem", security.folder / "node.key")
     assert not is_let_in(None)
     assert not is_let_in(tmp_path / "stranger.pem")
+
+
+HOSTS, USER, MODE, CA = "elasticsearch.hosts", "elasticsearch.username", "${env:POSTGRES_SSLMODE}", "${env:POSTGRES_CA}"
+BULK, JDBC, POOLED = map(config_of, ("elasticsearch/reference-bulk", "postgres/jdbc", "postgres/jdbc-pgbouncer"))
+REASONS = {
+    "password": ({**BULK, "elasticsearch.password": "wrong"}, f"({USER}, elasticsearch.password): correct the login"),
+    "role": ({**BULK, USER: "nobody"}, f"({USER}): give this user the right to write"),
+    "authority": ({**BULK, HOSTS: "https://${env:ELASTICSEARCH_HOSTS}", "elasticsearch.ca": "", "retry.for.ms": "0"},
+                  f"({HOSTS}): name the authority that signed"),
+    "plain": (changed(JDBC, MODE, "disable"), f"({URL}, connection.username): allow it in pg_hba.conf, or (no encr"),
+    "pooled-plain": (changed(POOLED, MODE, "disable"), f"({URL}: ssl): set sslmode to what the server has"),
+    "certificate": (changed(JDBC, CA, "/no/such.pem"), f"({URL}: ssl): set sslmode to what the server has"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def nobody(secured: LocalStack) -> Iterator[None]:
+    """A user of Elasticsearch who has the password of the other, and no role."""
+    there = secured.endpoints.sinks["elasticsearch"]
+    users = Home(secured.settings).data / "elasticsearch" / "config" / "users"
+    before = users.read_text()
+    users.write_text(f"{before}nobody:{before.partition(':')[2]}")
+    try:
+        # Elasticsearch reads the file every 5 s.
+        with http_client(replace(there.access, user="nobody"), 10) as http:
+            until(lambda: http.get(f"{there.address}/_security/_authenticate").status_code == httpx.codes.OK, 30)
+        yield
+    finally:
+        users.write_text(before)
+
+
+def test_what_a_secured_service_refuses_is_said_with_the_keys_that_it_concerns(
+    secured: LocalStack, nobody: None
+) -> None:
+    ends = secured.endpoints
+    kafka = Kafka(ends.kafka, ends.kafka_settings)
+    with ConnectCluster(ends.connect.values(), ends.connect_access) as connect:
+        try:
+            kafka.create_topic(TOPIC, 1)
+            kafka.produce(TOPIC, [b'{"tide": 1}'])
+            found = told(secured, connect, {name: config for name, (config, _) in REASONS.items()})
+        finally:
+            remove_connectors(connect, kafka, *connect.connectors())
+            kafka.delete_topic(TOPIC)
+    assert {name: found[name] for name, (_, said) in REASONS.items() if said not in found[name]} == {}
