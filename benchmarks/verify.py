@@ -1,105 +1,89 @@
-"""Checks that `sinkbench verify` finds what was planted in many records, and in how much memory.
+"""Checks that `sinkbench verify` finds what was planted in a table of many records, and in how much memory.
 
-    .venv/bin/python -m benchmarks.verify [--records RECORDS] [--by key|position|value]
+    .venv/bin/python -m benchmarks.verify [--records RECORDS] [--record-bytes BYTES]
 
-Both sides are made here, as their clients give them: short records in 12 partitions, and rows in another order. Of each
-million one is missing, one doubled and one altered. It
-prints times, and the peak of its resident memory.
+Records go into 12 partitions of Kafka, and by COPY into a table of PostgreSQL, where some are missing, doubled or
+altered. The local stack is started if it is down, and then stopped in the end.
 """
 
 import argparse
-import resource
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from contextlib import ExitStack, suppress
 
-from loadgen.checksum import parse
-from sinkbench.settings import load_settings
-from sinkbench.verify.audit import Audit
-from sinkbench.verify.content import POSITION, Asked, Extractor
-from sinkbench.verify.ledger import Ledger
-from tests.support.filled import FilledTopic, Message
+import psutil
+import psycopg
 
-PARTITIONS, MILLION, AT_ONCE = 12, 1_000_000, 500
-NAME = "sinkbench_verify"
-TABLE = dict(zip([*POSITION.split(","), "payload"], ("text", "number", "number", "document"), strict=True))
-# Coprime to any number of records with the prime factors 2 and 5.
-STRIDE = 7_919_999
+from sinkbench.race.lock import only_race
+from sinkbench.services.kafka import Kafka, Record, send
+from sinkbench.settings import CHECKOUT, load_settings
+from sinkbench.stack.local import LocalStack
+
+NAME, PARTITIONS, AT_ONCE = f"sinkbench_verify_{os.getpid()}", 12, 100_000
+COLUMNS = "__connect_topic text, __connect_partition int, __connect_offset bigint, payload jsonb"
+PLANTED, COPIES = 300, {"missing": 0, "doubled": 2, "different": 1}
+MORE_BYTES = 450  # of headers, and of verify's own files, beside a record in Kafka, the table and PostgreSQL's log
 
 
-def value(number: int) -> bytes:
-    return b'{"id": %d, "place": "gauge %d", "level": %d.5}' % (number, number % 300, number % 977)
-
-
-def messages(part: int, first: int, end: int) -> list[Message]:
-    numbers = range(first * PARTITIONS + part, end * PARTITIONS + part, PARTITIONS)
-    return [
-        Message((part, at), (None, value(n)), 3_600 * n + 1) for at, n in zip(range(first, end), numbers, strict=True)
-    ]
-
-
-def rows(records: int) -> Iterator[list[tuple[int, str]]]:
-    """Numbers and documents of rows, with what is planted, in chunks."""
-    for start in range(0, records, AT_ONCE):
-        found = []
-        for each in range(start, min(start + AT_ONCE, records)):
-            number = each * STRIDE % records
-            planted = number % MILLION
-            text = value(number).decode()
-            if planted != 1:
-                found.append((number, text.replace(".5", ".6") if planted == 3 else text))
-            if planted == 2:
-                found.append(found[-1])
-        yield found
-
-
-def table_rows(records: int) -> Iterator[list[dict[str, Any]]]:
-    for chunk in rows(records):
-        yield [dict(zip(TABLE, (NAME, n % PARTITIONS, n // PARTITIONS, parse(text)), strict=True)) for n, text in chunk]
-
-
-def on_values(records: int, by: Any, folder: Path) -> dict[str, Any]:
-    ends = {part: len(range(part, records, PARTITIONS)) for part in range(PARTITIONS)}
-    asked = Asked(NAME, "postgres:readings", by, TABLE, "payload.id" if by == "key" else None)
-    extractor, shares = Extractor(asked, set()), Counter[str]()
-    last = time.monotonic()
-
-    def tell(what: str, read: int, of: int | None) -> None:
-        nonlocal last
-        shares[what], last = shares[what] + time.monotonic() - last, time.monotonic()
-
-    with closing(Ledger(str(folder / "verify.duckdb"))) as ledger:
-        topic: Any
-        topic, target = FilledTopic(ends, messages, topic=NAME), SimpleNamespace(rows=lambda *_: table_rows(records))
-        found = Audit(ledger, extractor, None, tell).run(topic, target, by, by_group=False)
-    tell("comparison", 0, None)
-    print(", ".join(f"{what} {seconds:.0f} s" for what, seconds in shares.items()))
-    return found
+def fill(settings: dict[str, str], copy: psycopg.Copy, given: argparse.Namespace, planted: dict[int, str]) -> None:
+    for start in range(0, given.records, AT_ONCE):
+        records, rows = [], []
+        for number in range(start, min(start + AT_ONCE, given.records)):
+            text = (b'{"id": %d, "level": 9.5, "text": "' % number).ljust(given.record_bytes - 2, b"x") + b'"}'
+            fault, (offset, part) = planted.get(number, ""), divmod(number, PARTITIONS)
+            records.append(Record(NAME, text, None, part))
+            stored = text.replace(b"9.5", b"9.6") if fault == "different" else text
+            rows += [b"%s\t%d\t%d\t%s\n" % (NAME.encode(), part, offset, stored)] * COPIES.get(fault, 1)
+        send(settings, records, 60)
+        copy.write(b"".join(rows))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=20 * MILLION)
-    parser.add_argument("--by", choices=("key", "position", "value"), default="key")
-    given = parser.parse_args()
-    started = time.monotonic()
-    home = load_settings().home
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=20_000_000)
+    parser.add_argument("--record-bytes", type=int, default=100)
+    given, home, peak = parser.parse_args(), load_settings().home, 0
     home.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=home) as folder:
-        found = on_values(given.records, given.by, Path(folder))
-    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print({name: count for name, count in found.items() if isinstance(count, int)})
-    print(f"{time.monotonic() - started:.0f} s; peak of resident memory {peak_bytes / 1e6:,.0f} MB")
-    millions = -(-given.records // MILLION)
-    altered = millions if given.by != "value" else 0
-    planted = {"missing": 2 * millions - altered, "doubled": millions, "different": altered}
-    assert {name: found[name] for name in planted} == planted
-    assert peak_bytes <= 1e9
+    free, needed = psutil.disk_usage(str(home)).free / 1e9, given.records * (3 * given.record_bytes + MORE_BYTES) / 1e9
+    if free < needed:
+        raise SystemExit(f"{home}: {free:.1f} GB are free, {needed:.1f} GB are needed; give fewer --records")
+    drawn = iter(random.Random(1).sample(range(given.records), len(COPIES) * PLANTED))
+    planted = {next(drawn): fault for fault in COPIES for _ in range(PLANTED)}
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stack = LocalStack(load_settings())
+    with only_race(stack.lock_file, CHECKOUT, "verify"), ExitStack() as clean:
+        if stack.start_id() is None:
+            clean.callback(stack.down)
+        stack.up(lambda line: None)
+        ends, address = stack.endpoints, stack.endpoints.sinks["postgres"].address
+        kafka = Kafka(ends.kafka, ends.kafka_settings)
+        clean.callback(kafka.delete_topic, NAME)
+        kafka.create_topic(NAME, PARTITIONS)
+        database = clean.enter_context(psycopg.connect(address, autocommit=True))
+        clean.callback(database.execute, f"DROP TABLE IF EXISTS {NAME}".encode())
+        database.execute(f"CREATE TABLE {NAME} ({COLUMNS})".encode())
+        with psycopg.connect(address) as other, other.cursor().copy(f"COPY {NAME} FROM STDIN".encode()) as copy:
+            fill({**ends.kafka_settings, "bootstrap.servers": ends.kafka}, copy, given, planted)
+        work, started = clean.enter_context(tempfile.TemporaryDirectory(dir=home)), time.monotonic()
+        asked = ["--topic", NAME, "--into", f"postgres:{NAME}", "--position", "--format", "json", "--work", work]
+        command = [sys.executable, "-m", "sinkbench", "verify", "--stack", "local", *asked]
+        process = clean.enter_context(subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True))
+        clean.callback(process.kill)
+        while process.poll() is None:
+            with suppress(psutil.NoSuchProcess):
+                all_of = [(first := psutil.Process(process.pid)), *first.children(recursive=True)]
+                peak = max(peak, sum(each.memory_info().rss for each in all_of))
+            time.sleep(0.1)
+        print(f"{given.records:,} records: {time.monotonic() - started:.0f} s, at most {peak / 1e6:,.0f} MB resident")
+        found = json.loads(process.communicate()[0] or "{}")
+        print("; ".join(f"{fault}: {PLANTED} planted, {found.get(fault)} found" for fault in COPIES))
+    assert peak <= 1e9 and all(found.get(fault) == PLANTED for fault in COPIES)  # noqa: PT018 - both are printed
 
 
 if __name__ == "__main__":
