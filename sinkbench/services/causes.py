@@ -124,7 +124,7 @@ _TABLE_OF_CAUSES: tuple[tuple[str, ...], ...] = (
      "create the index, or allow it in action.auto_create_index"),
     # A connection that ended may be what follows from any of these.
     (r"terminating connection|database system is|I/O error occurred while sending|Connection (?:reset|closed)"
-     r"|connection has been closed|Broken pipe", _RETRY,
+     r"|connection has been closed|Database connection failed|Broken pipe", _RETRY,
      "the server ended the connection: its log says why; start the tasks again"),
 )  # fmt: skip
 CAUSES = [
