@@ -49,6 +49,7 @@ VALUES = {
     f"{TOPIC}-text": b"no json",
     f"{TOPIC}-nul": b'{"tide": "\\u0000"}',
     f"{TOPIC}-latin": b'"Z\xfcrich"',
+    f"{TOPIC}-long": b'{"tide": "%s"}' % (b"x" * 40_000),
 }
 ID = {"properties": {"id": {"type": "keyword"}}}
 # Indices that refuse the record, each for another reason.
@@ -56,6 +57,7 @@ INDICES = {
     TOPIC: {"mappings": {"dynamic": "strict", **ID}},
     f"{TOPIC}-typed": {"mappings": {"properties": {"tide": {"type": "ip"}}}},
     f"{TOPIC}-wide": {"settings": {"mapping.total_fields.limit": 1}, "mappings": ID},
+    f"{TOPIC}-words": {"mappings": {"properties": {"tide": {"type": "keyword"}}}},
     f"{TOPIC}-blocked": {"settings": {"blocks.write": True}},
 }
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
@@ -112,6 +114,7 @@ CASES = {
     "key": ({**JDBC, **BY_KEY}, "(primary.key.mode, key.converter): send records with a key"),
     "strict": (into(TOPIC), "(transforms): correct the index's mapping"),
     "typed": (into(f"{TOPIC}-typed"), "(transforms): correct the index's mapping"),
+    "term": ({**into(f"{TOPIC}-words"), "topics": f"{TOPIC}-long"}, "(transforms): correct the index's mapping"),
     "wide": (into(f"{TOPIC}-wide"), "(transforms): correct the index's mapping"),
     "blocked": (into(f"{TOPIC}-blocked"), ": free disk space at the sink"),
     "index": (into("nosuch"), "(camel.sink.url: indexName): create the index, or allow it"),
@@ -138,6 +141,8 @@ CASES = {
     "copy-once": ({**COPY, "table": f"{TOPIC}_once"}, "(delivery): use upsert"),
     "struct": ({**JDBC, "transforms.payload.type": "org.apache.kafka.connect.transforms.InsertField$Value",
                 "transforms.payload.topic.field": "topic"}, "(value.converter, transforms): have the converter give"),
+    "key-schema": ({**JDBC, **BY_KEY, "key.converter": JSON["value.converter"],
+                    "key.converter.schemas.enable": "false"}, "(primary.key.mode, key.converter): send records with"),
     "text-key": ({**JDBC, "topics": KEYED, TABLE: TOPIC, **BY_KEY},
                  "(value.converter, primary.key.mode, transforms): have the converters give a Struct"),
     "letters": ({**COPY, "topics": f"{TOPIC}-text", "table": TOPIC, "errors.tolerance": "all",
