@@ -33,6 +33,12 @@ def interval_of_median(values: Sequence[float]) -> Interval | None:
     return None if found is None else interval_of(*found, "percentile bootstrap of the median", len(values))
 
 
+def interval_of_mean(values: Sequence[float]) -> Interval | None:
+    """The same of the mean."""
+    found = _bounds(sorted(values), np.mean)
+    return None if found is None else interval_of(*found, "percentile bootstrap of the mean", len(values))
+
+
 def ratio_by_block(to: str, above: Mapping[int, float], below: Mapping[int, float]) -> RatioTo | None:
     """The ratio of two cells' valid rates by block, `above` to `below`; `to` is the key of the latter. It is the
     median over shared blocks on the log scale, with an interval from 5 blocks on. None without shared blocks, or if
@@ -118,8 +124,8 @@ def seed_of(values: Sequence[float]) -> int:
     return int.from_bytes(hashlib.sha256(np.asarray(values, dtype=np.float64).tobytes()).digest()[:8], "little")
 
 
-def _bounds(values: Sequence[float]) -> tuple[float, float] | None:
-    """The bounds of the median of sorted values; None for fewer than 5."""
+def _bounds(values: Sequence[float], statistic: Callable[..., Any] = np.median) -> tuple[float, float] | None:
+    """The bounds of a statistic of sorted values; None for fewer than 5."""
     if not all(math.isfinite(value) for value in values):
         raise ValueError(f"only finite values have an interval, found {list(values)}")
     if len(values) < FEWEST_BLOCKS:
@@ -127,7 +133,7 @@ def _bounds(values: Sequence[float]) -> tuple[float, float] | None:
     # scipy refuses constant data.
     if values[0] == values[-1]:
         return values[0], values[-1]
-    low, high = percentile_bounds([values], np.median, widened_level(len(values)))
+    low, high = percentile_bounds([values], statistic, widened_level(len(values)))
     # Interpolation between equal values rounds, and could put a bound outside all values.
     return max(low, values[0]), min(high, values[-1])
 

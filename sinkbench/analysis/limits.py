@@ -6,7 +6,7 @@ from sinkbench.analysis.intervals import spread_of
 from sinkbench.analysis.rates import median_known
 from sinkbench.results import Limit, LimitInBlock
 
-KAFKA, CONNECT, GENERATOR = "kafka", "connect", "generator"
+KAFKA, CONNECT, CONNECTOR, GENERATOR = "kafka", "connect", "connector", "generator"
 CLIENT = "client"
 """The name of the plain clients among services whose CPU is counted."""
 

@@ -1,4 +1,4 @@
-"""Measures a run's limits: once between its pilots and first block, and those of sinks again in each block."""
+"""Measures a run's limits: once between its pilots and first block, and those of sinks and connectors in each block."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -6,29 +6,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from loadgen.forms import Form
-from sinkbench.analysis.limits import CONNECT, KAFKA
+from sinkbench.analysis.limits import CONNECT, CONNECTOR, KAFKA
 from sinkbench.analysis.rates import drain_rate
+from sinkbench.analysis.samples import Sample
 from sinkbench.analysis.words import percent
 from sinkbench.errors import ServiceError, TrialFailed
 from sinkbench.limits.clients import Consume, consume_as_group
-from sinkbench.limits.sinklimit import sink_limit, sink_limit_again
-from sinkbench.limits.tune import Measured, Point, Tuned, step_up
+from sinkbench.limits.sinklimit import look, sink_limit, sink_limit_again
+from sinkbench.limits.tune import TOO_SHORT, Measured, Point, Tuned, lengthen, step_up, with_costs
 from sinkbench.plan.cells import Cell
-from sinkbench.plan.sizing import least_records
+from sinkbench.plan.sizing import least_records, records_for
 from sinkbench.results import Limit, LimitInBlock
 from sinkbench.services.causes import failure
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import group_of
 from sinkbench.services.worker import WorkerFailed
-from sinkbench.sinks import Destination, sink_kind
+from sinkbench.sinks import Destination, needed, sink_kind
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names, cleaning
-from sinkbench.trial.resources import Observer
+from sinkbench.trial.resources import Observer, Resources, create_target
 
 DROP = "sinkbench_drop"
-POLL_SECONDS = 0.1
-COMMIT_MS = 200
-TOO_SHORT = "the topic was read too fast to be measured; a larger record_bytes would take longer"
+POLL_SECONDS = 0.05
+COMMIT_MS = 100
 
 Tell = Callable[[int, int], None]
 """Gets the number of records read so far, and of all."""
@@ -82,17 +82,24 @@ def kafka_limit(cluster: Cluster, names: Names, records: int, consumers: int, te
             return Measured(None, in_one_line(error))
 
 
+def committing(config: dict[str, str]) -> dict[str, str]:
+    """A connector's configuration whose progress is the committed offset, which by default changes only every few
+    seconds: its consumers commit what they have handed on."""
+    return {
+        **config,
+        "consumer.override.enable.auto.commit": "true",
+        "consumer.override.auto.commit.interval.ms": str(COMMIT_MS),
+    }
+
+
 def dropping(config: dict[str, str]) -> dict[str, str]:
     """A connector's configuration with Connect's `Filter` as last transform, which drops every record. The worker
     polls, converts and transforms, and the connector has nothing to write."""
     transforms = [name.strip() for name in config.get("transforms", "").split(",") if name.strip()]
     return {
-        **config,
+        **committing(config),
         "transforms": ",".join([*transforms, DROP]),
         f"transforms.{DROP}.type": "org.apache.kafka.connect.transforms.Filter",
-        # Without a sink, progress is the committed offset, which by default changes only every few seconds.
-        "consumer.override.enable.auto.commit": "true",
-        "consumer.override.auto.commit.interval.ms": str(COMMIT_MS),
     }
 
 
@@ -110,29 +117,69 @@ def connect_limit(cluster: Cluster, cell: Cell, names: Names, records: int, tell
             cluster.connect.create(names.connector, dropping(cluster.config(cell, names)))
             while progress.see(time.monotonic(), cluster.kafka.committed(group, names.topic)):
                 time.sleep(POLL_SECONDS)
-            measured = progress.measured()
-            if measured.records_per_second is not None:
-                return measured
-            status = cluster.connect.status(names.connector)
-            return Measured(None, (None if status is None else failure(status, {})) or measured.problem)
+            return _measured(progress, cluster, names)
         except ServiceError as error:
             return Measured(None, in_one_line(error))
+
+
+def _measured(progress: _Progress, cluster: Cluster, names: Names) -> Measured:
+    """The rate of a connector, or why there is none: why a task failed, if one did."""
+    measured = progress.measured()
+    if measured.records_per_second is not None:
+        return measured
+    status = cluster.connect.status(names.connector)
+    return Measured(None, (None if status is None else failure(status, {})) or measured.problem)
+
+
+def connector_limit(own: Resources) -> Measured:
+    """The rate at which a cell's connector reads a topic of `own.records` and writes it into a target that keeps
+    nothing, with its costs from the first commit on. Makes and removes all of them. No rate if a record was kept."""
+    cluster, names, target = own.cluster, own.names, own.names.target
+    progress = _Progress(own.records, cluster.plan.drain.stall_seconds, own.observer.progress)
+    cluster.check_disk(own.records, form=own.cell.form)
+    began = 0
+    before: Sample | None = None
+    with cleaning(own.remove):
+        try:
+            own.observer.phase("loading the topic")
+            own.load_topic(progress=lambda done: own.observer.progress(done, own.records))
+            create_target(own)
+            needed(own.sink.capabilities.discarding, "discarding").discard(target)
+            own.observer.phase("writing what is not kept")
+            cluster.connect.create(names.connector, committing(own.config))
+            while progress.see(time.monotonic(), own.consumed()):
+                if before is None and progress.counts[-1]:
+                    began, before = progress.counts[-1], look(cluster)
+                time.sleep(POLL_SECONDS)
+            after, measured = look(cluster), _measured(progress, cluster, names)
+            own.sink.settle(target)
+            if kept := own.sink.count(target):
+                return Measured(None, f"{kept:,} records are stored in {target}, which should keep none")
+        except ServiceError as error:
+            return Measured(None, in_one_line(error))
+        if measured.records_per_second is None or before is None:
+            return measured
+        return with_costs(measured.records_per_second, before, after, own.records - began)
 
 
 # The topic that Kafka's and Connect's limits read: enough for some seconds, with bounded disk space.
 TOPIC_RECORDS = 2_000_000
 TOPIC_BYTES = 1_200_000_000
+# How long a connector alone should take: it is measured in every block.
+CONNECTOR_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
 class LimitJob:
     """One limit to measure; `sink` and `way` are as in `Limit`. `search` finds the setting with the highest rate.
-    `again` measures a found setting once more; it is None for limits that are measured once per run."""
+    `again` measures a found setting once more; it is None for limits that are measured once per run. `cells` are those
+    whose connector it is about."""
 
     sink: str
     way: str
     search: Callable[[Observer], Tuned]
     again: Callable[[Point, Observer], Measured] | None = None
+    cells: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -141,15 +188,16 @@ class LimitJob:
 
     def run(self, observer: Observer) -> Limit:
         """Measures the limit and cleans up. A limit that cannot be measured has no rate, and the reason as its note."""
+        limit = Limit(sink=self.sink, way=self.way, cells=list(self.cells))
         try:
             found = self.search(observer)
         except (TrialFailed, ServiceError) as error:
-            return Limit(sink=self.sink, way=self.way, note=in_one_line(error))
+            return limit.model_copy(update={"note": in_one_line(error)})
         if found.best is None:
             problem = next((step.problem for step in found.path if step.problem is not None), None)
-            return Limit(sink=self.sink, way=self.way, path=found.path, note=problem or "nothing was stored")
+            return limit.model_copy(update={"path": found.path, "note": problem or "nothing was stored"})
         best = found.best.model_dump(include={"records_per_second", "connections", "batch"})
-        return Limit(sink=self.sink, way=self.way, path=found.path, **best)
+        return limit.model_copy(update={"path": found.path, **best})
 
     def in_block(self, limit: Limit, block: int, most_compiling: float, observer: Observer) -> LimitInBlock:
         """Measures the found setting of `limit` once more between the trials of a block, and cleans up. The result has
@@ -172,8 +220,9 @@ class LimitJob:
         return LimitInBlock(block=block, records_per_second=found.records_per_second, cpu_seconds_per_million=costs)
 
 
-def jobs(cluster: Cluster, cells: Sequence[Cell], token: str) -> list[LimitJob]:
-    """The limits of Kafka, Connect, and each way to write to each sink; `token` names what they create."""
+def jobs(cluster: Cluster, cells: Sequence[Cell], token: str, rate: Callable[[Cell], float]) -> list[LimitJob]:
+    """The limits of Kafka, Connect, each connector, and each way to write to each sink; `token` names what they create,
+    and `rate` gives a cell's records per second as far as known."""
     reading = Names.of(f"{token}_limit")
     # Any pipeline will do for Connect's limit: its connector gets no records.
     lead = {cell.tasks: cell for cell in reversed(cells) if cell.label == cells[0].label}
@@ -194,8 +243,40 @@ def jobs(cluster: Cluster, cells: Sequence[Cell], token: str) -> list[LimitJob]:
     return [
         LimitJob(KAFKA, "consumer group", lambda observer: stepped("a plain consumer group", kafka, observer)),
         LimitJob(CONNECT, cells[0].label, lambda observer: stepped("Connect", connect, observer)),
+        *_connector_jobs(cluster, cells, Names.of(f"{token}_limit_connector"), rate),
         *(_sink_job(cluster, sink, way, token) for sink in sinks for way in sink_kind(sink).writers),
     ]
+
+
+def _connector_jobs(
+    cluster: Cluster, cells: Sequence[Cell], names: Names, rate: Callable[[Cell], float]
+) -> Iterator[LimitJob]:
+    """One job for each connector whose sink has the capability: some cells differ in their target alone."""
+    alike: dict[tuple[object, ...], list[Cell]] = {}
+    for cell in cells:
+        if cell.mode == "drain" and cell.before is None and cluster.sink(cell.sink).capabilities.discarding is not None:
+            overrides = tuple(sorted(cell.overrides.items()))
+            alike.setdefault((cell.pipeline, overrides, cell.workers, cell.tasks, cell.form), []).append(cell)
+    for lead, *others in alike.values():
+        yield _connector_job(lead, (lead.key, *(cell.key for cell in others)), cluster, names, rate)
+
+
+def _connector_job(
+    cell: Cell, keys: tuple[str, ...], cluster: Cluster, names: Names, rate: Callable[[Cell], float]
+) -> LimitJob:
+    size = cluster.value_bytes(cell.form)
+    bounds = least_records(size), min(TOPIC_RECORDS, int(TOPIC_BYTES / size))
+
+    def measure(point: Point, observer: Observer) -> Measured:
+        return connector_limit(Resources(cluster, cell, names, point.batch, observer))
+
+    def search(observer: Observer) -> Tuned:
+        def at(records_per_second: float) -> Point:
+            return Point(records_for(records_per_second, CONNECTOR_SECONDS, *bounds), cell.tasks)
+
+        return lengthen(lambda point: measure(point, observer), at, rate(cell))
+
+    return LimitJob(CONNECTOR, cell.key, search, measure, keys)
 
 
 def _sink_job(cluster: Cluster, sink: str, way: str, token: str) -> LimitJob:

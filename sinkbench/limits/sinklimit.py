@@ -121,8 +121,8 @@ def sink_limit_again(
     """Measures a setting that a search found once more, with its costs. Uses new clients that end afterwards: during a
     trial they would take memory."""
     phase(_in_words(to, point))
-    look = partial(_look, cluster)
-    with closing(SinkClient(cluster.sink(to.sink), to, cluster.plan.load, look, cluster.records)) as client:
+    reads = partial(look, cluster)
+    with closing(SinkClient(cluster.sink(to.sink), to, cluster.plan.load, reads, cluster.records)) as client:
         return client.measure(point, seconds)
 
 
@@ -130,7 +130,7 @@ def _in_words(to: Destination, point: Point) -> str:
     return f"{to.way} of {point.batch:,} records, {point.connections} connections"
 
 
-def _look(cluster: Cluster) -> Sample:
+def look(cluster: Cluster) -> Sample:
     """Usage of the services and of sinkbench itself so far, as far as they answer."""
     used: Mapping[str, float | None] = {}
     signs: Mapping[str, float] = {}

@@ -1,4 +1,5 @@
-"""The search for the batch size and number of connections at which a client is fastest, and what that costs. Pure."""
+"""The search for the batch size and number of connections at which a client is fastest, or for a topic that lasts long
+enough, and what that costs. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,6 +9,7 @@ from sinkbench.analysis.limits import CLIENT
 from sinkbench.analysis.samples import Sample, compiling_share, cpu_seconds_per_million
 from sinkbench.results import LimitStep
 
+TOO_SHORT = "the topic was read too fast to be measured; a larger record_bytes would take longer"
 GAIN = 0.05
 """The search continues in a direction while each step gains more than this share."""
 
@@ -88,6 +90,29 @@ def step_up(measure: Callable[[int], Measured], numbers: Sequence[int]) -> Tuned
     return Tuned(best if _rate(best) > 0 else None, path)
 
 
+LONG_ENOUGH = 0.6
+"""A measurement that takes this share of the time wanted is not repeated with more records."""
+MOST_LENGTHS = 3
+LONGER = 4.0
+
+
+def lengthen(measure: Callable[[Point], Measured], at: Callable[[float], Point], expected: float) -> Tuned:
+    """Measures a number of records (`Point.batch`) that takes long enough: `at` gives that for an expected rate. Where
+    the rate turns out to be higher, or the time too short for one, it measures more records; the last counts."""
+    path: list[LimitStep] = []
+    point = at(expected)
+    while True:
+        path.append(step_of(point, found := measure(point)))
+        expected = found.records_per_second or LONGER * expected
+        larger = at(expected)
+        failed = found.problem not in (None, TOO_SHORT)
+        if failed or len(path) == MOST_LENGTHS or point.batch >= LONG_ENOUGH * larger.batch:
+            break
+        point = larger
+    path[-1] = path[-1].model_copy(update={"confirms": True})
+    return Tuned(path[-1] if _rate(path[-1]) else None, path)
+
+
 def step_of(point: Point, found: Measured) -> LimitStep:
     return LimitStep(
         batch=point.batch or None,
@@ -101,14 +126,17 @@ def _rate(step: LimitStep) -> float:
     return step.records_per_second or 0.0
 
 
-def with_costs(rate: float, before: Sample, after: Sample, records: int, clients_seconds: float) -> Measured:
-    """Returns the rate with what it cost between two readings, in which `records` were stored and the clients used
-    `clients_seconds` of CPU. The CPU time of a service that restarted in between is unknown."""
+def with_costs(
+    rate: float, before: Sample, after: Sample, records: int, clients_seconds: float | None = None
+) -> Measured:
+    """Returns the rate with what it cost between two readings, in which `records` were written, and plain clients used
+    `clients_seconds` of CPU if there were any. The CPU time of a service that restarted in between is unknown."""
     had = before.cpu_seconds
     known = {name: used for name, used in after.cpu_seconds.items() if (used or 0) >= (had.get(name) or 0)}
+    clients = {} if clients_seconds is None else {CLIENT: clients_seconds}
     samples = (
-        replace(before, stored=0, cpu_seconds={**before.cpu_seconds, CLIENT: 0.0}),
-        replace(after, stored=records, cpu_seconds={**known, CLIENT: clients_seconds}),
+        replace(before, stored=0, cpu_seconds={**had, **dict.fromkeys(clients, 0.0)}),
+        replace(after, stored=records, cpu_seconds={**known, **clients}),
     )
     share = compiling_share(samples, before.seconds, after.seconds)
     return Measured(rate, None, cpu_seconds_per_million(samples, records), share)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from sinkbench.analysis.intervals import interval_of_median, relative_width
 from sinkbench.analysis.latency import BOUNDED, GROWING
-from sinkbench.analysis.limits import GENERATOR, best
+from sinkbench.analysis.limits import CONNECTOR, GENERATOR, best
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import Cell, blocks
 from sinkbench.plan.plan import BlocksPlan, CapacityPlan, Plan
@@ -28,6 +28,10 @@ LEAST_OFFER = 0.1
 class LimitOf(NamedTuple):
     sink: str
     way: str
+
+    def needs(self, cell: Cell) -> bool:
+        """Whether it is measured with that cell's connector, or is its sink's."""
+        return cell.key == self.way if self.sink == CONNECTOR else cell.sink == self.sink
 
 
 def are_in_blocks(plan: Plan) -> bool:
@@ -107,7 +111,7 @@ def is_over(plan: Plan, cells: Sequence[Cell], trials: Iterable[TrialRecord], bl
 def cells_left(
     plan: Plan, cells: Sequence[Cell], trials: Sequence[TrialRecord], limits: Sequence[Limit] = ()
 ) -> list[Cell]:
-    """Returns the cells with trials or a sink's limit left, in order. Raises ValueError; see `searches_of`."""
+    """Returns the cells with trials or a limit left, in order. Raises ValueError; see `searches_of`."""
     if isinstance(plan, CapacityPlan):
         searches = searches_of(plan, cells, trials, limits)
         return [cell for cell in cells if cell.key not in searches or searches[cell.key].next() is not None]
@@ -115,8 +119,8 @@ def cells_left(
     if not left or is_over(plan, cells, trials, left[0]):
         return []
     keys = {cell.key for block in left for cell in block.cells}
-    sinks = {limit.sink for block in left for limit in block.limits}
-    return [cell for cell in cells if cell.key in keys or cell.sink in sinks]
+    limited = {limit for block in left for limit in block.limits}
+    return [cell for cell in cells if cell.key in keys or any(limit.needs(cell) for limit in limited)]
 
 
 def new_search(plan: CapacityPlan, start: float, limits: Iterable[Limit]) -> CapacitySearch:

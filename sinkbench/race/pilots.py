@@ -184,13 +184,14 @@ def is_warm(visits: Sequence[Pilot], most_compiling: float) -> bool:
 
 
 class Limits:
-    """The limits of Kafka, Connect and the sinks alone, measured on warm services; see `sinkbench.limits`."""
+    """The limits of Kafka, Connect, connectors and sinks alone, on warm services; see `sinkbench.limits`."""
 
-    def __init__(self, cluster: Cluster, journal: Journal, events: Events) -> None:
+    def __init__(self, cluster: Cluster, journal: Journal, events: Events, rate: Callable[[Cell], float]) -> None:
+        """`rate` says at how many records per second a cell's pilot went, when limits are searched."""
         self._plan = cluster.plan
         self._journal = journal
         self._events = events
-        wanted = jobs(cluster, journal.cells, journal.token) if cluster.plan.limits else []
+        wanted = jobs(cluster, journal.cells, journal.token, rate) if cluster.plan.limits else []
         self._jobs = {LimitOf(job.sink, job.way): job for job in wanted}
         searched = {(limit.sink, limit.way) for limit in journal.limits}
         self._unsearched = [job for of, job in self._jobs.items() if of not in searched]

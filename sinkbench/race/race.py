@@ -54,7 +54,7 @@ class Race:
         # Cells that differ only in the offered rate share a pilot.
         self._pilots_left = len({cell.place for cell in self._cells_left})
         self._warm_up_left = self._pilots_left * plan.drain.warm_up_seconds
-        self._limits = Limits(cluster, journal, ui)
+        self._limits = Limits(cluster, journal, ui, self._sizes.rate)
         self._searches = searches_of(plan, cells, trials, limits)
         self._replacements_left: int | None = None
         # How many trials a search takes is not known.
@@ -112,7 +112,7 @@ class Race:
                 self._warm_up_again(step)
                 self._take_cell(step, number, f"{step.key}, trial {number} of {most}")
                 continue
-            self._warm_up_again(next(cell for cell in self._journal.cells if cell.sink == step.sink))
+            self._warm_up_again(next(filter(step.needs, self._journal.cells)))
             self._begin(f"{self._limits.name(step)}, block {number} of {most}", "limit")
             self._limits.measure(step, number, self._recover)
 

@@ -48,13 +48,19 @@ class Limit(Record):
     """What a stage of the path can do alone, with the same records: an item of `limits` in summary.json."""
 
     sink: str
-    """A sink, or what comes before it: "kafka" or "connect"."""
+    """A sink, or what comes before it: "kafka", "connect", or "connector" for a whole connector whose target keeps
+    nothing."""
     way: str
-    """How a plain client wrote or read; of "connect" the pipeline whose connector got none of the records."""
+    """How a plain client wrote or read; of "connect" the pipeline whose connector got none of the records; of
+    "connector" the cell whose connector it was."""
+    cells: list[str] = []
+    """Of "connector": all cells with that connector, which differ in what is beyond it."""
     records_per_second: Amount | None = None
     """The median of `in_blocks`; where there are none, what the search has found."""
     connections: Whole | None = None
+    """Of "kafka" consumers, of "connect" and "connector" tasks."""
     batch: Whole | None = None
+    """Of "connector" the records of its topic."""
     path: list[LimitStep] = []
     in_blocks: list[LimitInBlock] = []
     spread: Spread | None = None

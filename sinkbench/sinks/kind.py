@@ -134,6 +134,12 @@ class Refusing(Protocol):
         """Ends `refuse`; does nothing if it was not begun."""
 
 
+class Discarding(Protocol):
+    def discard(self, target: str) -> None:
+        """Makes the empty `target` acknowledge every record from now on, and keep none. What this creates is part of
+        `target`, and removed with it."""
+
+
 class FullDisk(Protocol):
     """A disk that can be filled on purpose. Each method may be called repeatedly, and from any thread."""
 
@@ -164,6 +170,7 @@ class Capabilities:
     pooler: PoolerSettings | None = None
     refusing: Refusing | None = None
     disk_to_fill: DiskToFill | None = None
+    discarding: Discarding | None = None
 
 
 def needed(capability: T | None, name: str) -> T:

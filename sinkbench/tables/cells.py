@@ -26,6 +26,7 @@ from sinkbench.summary.thresholds import threshold_lines
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.faults import fault_line, fault_lines, is_faults, matrix_table
 from sinkbench.tables.lines import (
+    attribution_lines,
     limit_line,
     load_lines,
     price_lines,
@@ -191,7 +192,7 @@ def _cells(summary: RunSummary, width: int) -> list[str | Table | None]:
 def _bottlenecks(summary: RunSummary) -> list[str | Table | None]:
     found = [(cell_name(cell, summary), cell.bottleneck) for cell in summary.cells if cell.bottleneck is not None]
     limits = map(limit_line, summary.limits)
-    return [*limits, *(_limited(name, each) for name, each in found)]
+    return [*limits, *(_limited(name, each) for name, each in found), *attribution_lines(summary)]
 
 
 def _wrong(cell: CellSummary) -> list[str]:

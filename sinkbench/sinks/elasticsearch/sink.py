@@ -21,7 +21,7 @@ from sinkbench.sinks.kind import Capabilities
 from sinkbench.sinks.values import Created, SinkReading, SinkSettings
 from sinkbench.stack import Endpoint
 
-# In the mappings of an index that sinkbench created; an index without it is left alone.
+# In the mappings of an index, and in an ingest pipeline, that sinkbench created; what lacks it is left alone.
 MARK = {"made_by": "sinkbench"}
 # How often an index is created until its primary shards are spread evenly.
 MOST_PLACEMENTS = 4
@@ -52,6 +52,7 @@ class ElasticsearchSink:
             filling=self._writes,
             refusing=self._writes,
             disk_to_fill=self._writes,
+            discarding=self,
         )
 
     def create(self, target: str, file: Path | None = None) -> Created:
@@ -138,9 +139,31 @@ class ElasticsearchSink:
             if index != target or not _is_marked(mappings):
                 raise StackError(f"Elasticsearch: sinkbench has not made the index {target}, and does not delete it")
             self._client.indices.delete(index=target, ignore_unavailable=True)
+        # The pipeline of an index that is still there cannot be deleted.
+        for pipeline in self._pipelines(target):
+            self._client.ingest.delete_pipeline(id=pipeline)
 
     def leftovers(self, prefix: str) -> list[str]:
-        return sorted(index for index, mappings in self._mappings(f"{prefix}*").items() if _is_marked(mappings))
+        marked = {index for index, mappings in self._mappings(f"{prefix}*").items() if _is_marked(mappings)}
+        return sorted(marked.union(self._pipelines(f"{prefix}*")))
+
+    def discard(self, target: str) -> None:
+        """An ingest pipeline of the target's name drops every document. Raises StackError if the cluster has no such
+        processor."""
+        try:
+            self._client.ingest.put_pipeline(id=target, processors=[{"drop": {}}], meta=MARK)
+        except BadRequestError as error:
+            raise StackError(
+                f"Elasticsearch: it cannot drop records ({error.message}); install its module ingest-common"
+            ) from None
+        self._client.indices.put_settings(index=target, settings={"index.default_pipeline": target})
+
+    def _pipelines(self, pattern: str) -> list[str]:
+        """sinkbench's ingest pipelines of that name or pattern; none where the cluster does not show them."""
+        found: Any = {}
+        with if_shown():
+            found = self._client.ingest.get_pipeline(id=pattern)
+        return [name for name, described in found.items() if _is_marked(described)]
 
     def offer_default(self) -> None:
         target = f"{self._alias}-by-hand"
@@ -183,5 +206,5 @@ class ElasticsearchSink:
         self._client.close()
 
 
-def _is_marked(mappings: dict[str, Any]) -> bool:
-    return bool(mappings.get("_meta", {}).items() >= MARK.items())
+def _is_marked(described: dict[str, Any]) -> bool:
+    return bool(described.get("_meta", {}).items() >= MARK.items())

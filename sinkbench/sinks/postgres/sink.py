@@ -78,6 +78,7 @@ class PostgresSink:
             filling=self._writes,
             pooler=pooler,
             refusing=self._writes,
+            discarding=self._writes,
             disk_to_fill=self._writes,
         )
 

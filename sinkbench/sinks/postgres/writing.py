@@ -45,6 +45,14 @@ REFUSE = """
     CREATE TRIGGER refuse BEFORE INSERT OR UPDATE OR DELETE ON public.{name}
     FOR EACH STATEMENT EXECUTE FUNCTION {name}.refuse()
 """
+# COPY calls triggers, too. Indexes and constraints are checked after them, and so never.
+DISCARD = """
+    CREATE FUNCTION {name}.discard() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        RETURN NULL;
+    END $$;
+    CREATE TRIGGER discard BEFORE INSERT ON public.{name} FOR EACH ROW EXECUTE FUNCTION {name}.discard()
+"""
 REASONS = (*SAID, NO_CONNECTION)
 OTHERS = """
     FROM pg_stat_activity WHERE backend_type = 'client backend' AND datname = current_database()
@@ -172,6 +180,9 @@ class Writes:
         drop = sql.SQL("DROP FUNCTION IF EXISTS {}.refuse() CASCADE").format(sql.Identifier(target))
         self._connection.execute(drop)
         self.close()
+
+    def discard(self, target: str) -> None:
+        self._connection.execute(sql.SQL(DISCARD).format(name=sql.Identifier(target)))
 
     def close(self) -> None:
         while self._crowd:
