@@ -20,7 +20,7 @@ MINIMUM_POSTGRES = 13
 # Elasticsearch starts its JVM with this module; some small runtimes omit it.
 VECTOR_MODULE = "jdk.incubator.vector"
 PROJECTS = ("connect", "elasticsearch")
-SOURCES = "connect/reference/src/main"
+SOURCES = ("connect/reference/src/main", "elasticsearch/src/main")
 # Without a locale Java cannot find files whose path has non-ASCII letters.
 UTF8 = {"LC_ALL": "C.UTF-8"}
 SYSTEM_PATHS = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/go/bin"
@@ -91,12 +91,12 @@ def find_program(name: str, package: str) -> Path:
 
 
 def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]:
-    """Fetches the programs of the `pom.xml` files into `dist` and builds the reference connectors if one of these files
-    or sources has changed. Returns the path of each, by the variable of the run scripts. Raises StackError with Maven's
+    """Fetches the programs of the `pom.xml` files into `dist` and builds what is compiled if one of these files or sources
+    has changed. Returns the path of each, by the variable of the run scripts. Raises StackError with Maven's
     first error."""
     stamp = dist / "complete"
     files = [file for project in PROJECTS for file in sorted((checkout / project).rglob("pom.xml"))]
-    files += sorted(file for file in (checkout / SOURCES).rglob("*") if file.is_file())
+    files += sorted(file for folder in SOURCES for file in (checkout / folder).rglob("*") if file.is_file())
     wanted = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
     if not stamp.exists() or stamp.read_bytes() != wanted.encode():
         maven = find_program("mvn", "maven")
