@@ -243,12 +243,12 @@ def jobs(cluster: Cluster, cells: Sequence[Cell], token: str, rate: Callable[[Ce
     return [
         LimitJob(KAFKA, "consumer group", lambda observer: stepped("a plain consumer group", kafka, observer)),
         LimitJob(CONNECT, cells[0].label, lambda observer: stepped("Connect", connect, observer)),
-        *_connector_jobs(cluster, cells, Names.of(f"{token}_limit_connector"), rate),
+        *connector_jobs(cluster, cells, Names.of(f"{token}_limit_connector"), rate),
         *(_sink_job(cluster, sink, way, token) for sink in sinks for way in sink_kind(sink).writers),
     ]
 
 
-def _connector_jobs(
+def connector_jobs(
     cluster: Cluster, cells: Sequence[Cell], names: Names, rate: Callable[[Cell], float]
 ) -> Iterator[LimitJob]:
     """One job for each connector whose sink has the capability: some cells differ in their target alone."""

@@ -91,8 +91,8 @@ def find_program(name: str, package: str) -> Path:
 
 
 def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]:
-    """Fetches the programs of the `pom.xml` files into `dist` and builds what is compiled if one of these files or sources
-    has changed. Returns the path of each, by the variable of the run scripts. Raises StackError with Maven's
+    """Fetches the programs of the `pom.xml` files into `dist`, and compiles ours, if one of these files or sources has
+    changed. Returns the path of each, by the variable of the run scripts. Raises StackError with Maven's
     first error."""
     stamp = dist / "complete"
     files = [file for project in PROJECTS for file in sorted((checkout / project).rglob("pom.xml"))]

@@ -225,7 +225,7 @@ def _attributed(sink: str, found: Attribution) -> str:
         return f"not certainly slower than {sink} alone: {_microseconds(gap)} a record beyond its limit{basis}"
     each = "; ".join(f"{name} {_microseconds(part)}, {_share(part, gap)}" for name, part in parts.items())
     name, largest = max(parts.items(), key=lambda item: item[1].estimate)
-    mostly = f"; most of it is {name}'s" if 2 * largest.least > gap.estimate else ""
+    mostly = f"; most of it: {name}" if 2 * largest.least > gap.estimate else ""
     below = any(part.estimate < 0 for part in parts.values())
     note = "; a part below 0 counts as 0: services that share cores, or work at once, need not add up" if below else ""
     return f"{_microseconds(gap)} a record beyond {sink} alone: {each}{mostly}{basis}{note}"

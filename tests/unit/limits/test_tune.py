@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.limits.measure import LimitJob
-from sinkbench.limits.tune import GAIN, Measured, Point, Tuned, tune, with_costs
+from sinkbench.limits.tune import GAIN, MOST_LENGTHS, TOO_SHORT, Measured, Point, Tuned, lengthen, tune, with_costs
 from sinkbench.results import Limit, LimitStep
 from sinkbench.trial.resources import Observer
 from tests.support.present import present
@@ -145,3 +145,23 @@ def test_where_nothing_can_be_written_no_limit_is_found_and_nothing_more_is_trie
     found = tune(lambda point, confirms: Measured(rate, "no"), FIRST, LARGEST)
     assert found.best is None
     assert [point_of(step) for step in found.path] == [FIRST]
+
+
+@given(expected=st.floats(100, 200_000), real=st.floats(100, 200_000), least=st.floats(0.1, 1.0))
+def test_a_topic_is_lengthened_until_it_lasts_long_enough(expected: float, real: float, least: float) -> None:
+    asked: list[int] = []
+
+    def measure(point: Point) -> Measured:
+        asked.append(point.batch)
+        return Measured(real) if point.batch >= least * real else Measured(None, TOO_SHORT)
+
+    found = lengthen(measure, lambda rate: Point(max(1, round(3 * rate)), 3), expected)
+    assert asked == sorted(set(asked))
+    assert [step.confirms for step in found.path] == [False] * (len(asked) - 1) + [True]
+    # Of three seconds at least half, unless a pilot was so slow that even the most tries do not reach it.
+    assert asked[-1] >= 1.5 * real or len(asked) == MOST_LENGTHS
+
+
+def test_what_fails_for_another_reason_is_not_tried_with_more_records() -> None:
+    found = lengthen(lambda point: Measured(None, "no such table"), lambda rate: Point(round(rate), 3), 1_000.0)
+    assert (found.best, [step.problem for step in found.path]) == (None, ["no such table"])

@@ -111,6 +111,15 @@ def test_limits_in_blocks_are_left_where_a_run_was_cut_off(count: int, seed: int
     assert {cell.sink for cell in cells_left(plan, cells, trials, limits)} == sinks
 
 
+def test_a_limit_of_a_connector_warms_up_its_own_cell_and_no_other() -> None:
+    plan = plan_of(trials=2, limits=True)
+    cells = expand(plan, 3)
+    trials = [taken(cell, block) for block in (1, 2) for cell in cells]
+    for cell in cells:
+        (left,) = cells_left(plan, cells, trials, [settled("connector", cell.key)])
+        assert left == cell
+
+
 @settings(max_examples=count(20, 4))
 @given(seed=st.integers(0, 1000), cut=st.integers(0, 30), spread=st.floats(0.001, 0.5))
 def test_a_run_until_it_is_sure_ends_where_it_would_have_ended(seed: int, cut: int, spread: float) -> None:
