@@ -118,4 +118,5 @@ METRICS = (
         place=260,
         exports=[number("efficiency"), *bounds("efficiency", lambda cell, _: cell.efficiency_by_block)],
     ),
+    Metric("Time beyond the limit", "What a cell's time for one record goes to, beyond what its sink takes alone."),
 )

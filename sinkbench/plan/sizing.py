@@ -85,8 +85,8 @@ USUAL_SEARCH_STEPS = 6
 OVERHEAD_SECONDS = 10.0
 # A search takes about ten steps.
 LIMIT_SECONDS = 40.0
-BLOCK_LIMIT_SECONDS = 5.0
-"""Includes the start of its clients and the removal of their rows."""
+BLOCK_LIMIT_SECONDS = 7.0
+"""Includes the start of its clients or connector, and the removal of what they made."""
 # A pilot takes at least two of its lengths.
 PILOT_LENGTHS = 3
 
