@@ -69,7 +69,8 @@ class Plan(Section):
     load: Annotated[PlanLoad, LOAD] = PlanLoad()
     drain: PlanDrain = Field(default=PlanDrain(), description="warm-up and length of drain trials")
     limits: bool = Field(
-        default=False, description="whether to measure limits of Kafka and Connect and, in each block, connectors and sinks"
+        default=False,
+        description="whether to measure limits: of Kafka, Connect and, in each block, connectors and sinks",
     )
     queries: str | None = Field(
         default=None, min_length=1, description="folder of queries that run against every index and table after a trial"
