@@ -192,16 +192,16 @@ def test_a_run_that_is_interrupted_in_its_replacements_goes_on_with_them(tmp_pat
 class FakeLimits:
     """Two ways to write and one to read, without clients; each measurement in a block stores a little more."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, interrupts: int | None = None) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, interrupts: int | None = None, *more: tuple[str, str]) -> None:
         self.searched: list[str] = []
         self.measured: list[str] = []
         self._interrupts = interrupts
+        self._ways = [("postgres", "COPY"), ("elasticsearch", "bulk"), *more]
         monkeypatch.setattr("sinkbench.race.pilots.jobs", lambda *_: self.jobs())
 
     def jobs(self) -> list[LimitJob]:
-        ways = [("postgres", "COPY"), ("elasticsearch", "bulk")]
         kafka = LimitJob("kafka", "consumer group", lambda observer: self._search("consumer group", 0))
-        return [kafka, *(self._job(sink, way) for sink, way in ways)]
+        return [kafka, *(self._job(sink, way) for sink, way in self._ways)]
 
     def _job(self, sink: str, way: str) -> LimitJob:
         def again(point: Point, observer: Observer) -> Measured:
@@ -233,6 +233,23 @@ def test_the_limits_of_sinks_are_searched_once_and_measured_in_each_block(
     shares = [cell.efficiency_by_block for cell in summary.cells]
     assert [share and share.blocks for share in shares] == [[1, 2, 3]] * 2
     assert read_summary(folder.path) == summary
+
+
+def test_a_connector_is_measured_in_each_block_by_the_services_that_its_own_cell_has_warmed_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Dies(FakeCluster):
+        """Loses a service before its second block ends."""
+
+        def audit(self) -> None:
+            self.dead += ["postgres"] if self.calls.count("audit") in (1, 2, 3) else []
+            super().audit()
+
+    limits = FakeLimits(monkeypatch, None, ("connector", "postgres/jdbc@3x1"))
+    summary, _, _ = race(Dies(plan(trials=3, limits=True)), tmp_path)
+    assert limits.measured.count("postgres/jdbc@3x1") == 3
+    (found,) = [limit for limit in summary.limits if limit.sink == "connector"]
+    assert [each.block for each in found.in_blocks] == [1, 2, 3]
 
 
 def test_a_run_that_ends_in_a_limit_is_taken_up_with_the_limits_that_lack(
