@@ -86,8 +86,7 @@ def attribution_of(cell: CellSummary, run: RunSummary) -> Attribution | str:
         why = "" if connector is None else f": {connector.note or 'no reason was given'}"
         return f"{without} its connector alone was not measured{why}"
     if sink.in_blocks or connector.in_blocks:
-        by_block = rate.by_block(), rates_by_block(sink), rates_by_block(connector)
+        found = attribute(rate.by_block(), rates_by_block(sink), rates_by_block(connector), connect)
     else:
-        by_block = tuple({0: each} for each in (rate.median, sink.records_per_second, connector.records_per_second))
-    found = attribute(*by_block, connect)
+        found = attribute({0: rate.median}, {0: sink.records_per_second}, {0: connector.records_per_second}, connect)
     return found or f"{without} no block has its rate and both limits"

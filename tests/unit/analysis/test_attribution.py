@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.attribution import Attribution, attribute, attribution_of
+from sinkbench.analysis.attribution import attribute
 from sinkbench.analysis.limits import with_block
 from sinkbench.results import CellSummary, Limit, LimitInBlock
 from sinkbench.tables.lines import attribution_lines
 from tests.support.present import present
-from tests.support.trials import cell_in_blocks, cell_summary, run_summary
+from tests.support.trials import cell_in_blocks, run_summary
 
 rates = st.floats(1_000, 500_000)
 CELL = "postgres/jdbc@3x1"
@@ -29,22 +29,14 @@ def test_the_parts_add_up_to_the_gap_and_each_lies_within_its_range(
     for part in (found.gap, *found.parts.values()):
         assert part.low - 1e-6 <= part.estimate <= part.high + 1e-6
         assert part.is_interval == (len(blocks) >= 5)
-    assert found.parts["Connect"].low == found.parts["Connect"].high
 
 
-def test_each_part_is_the_difference_of_two_times_within_a_block() -> None:
-    # The machine is half as fast in block 2, for all alike; block 3 has no limit.
+def test_times_are_subtracted_within_blocks_that_have_all() -> None:
+    # The machine is half as fast in block 2, for all alike.
     found = attribute({1: 40_000, 2: 20_000, 3: 1}, {1: 100_000, 2: 50_000}, {1: 80_000, 2: 50_000, 3: 9}, 200_000)
     assert found is not None
-    assert found.blocks == 2
-    assert (found.gap.low, found.gap.high) == pytest.approx((15, 30))
-    assert found.parts["Connect"].estimate == pytest.approx(5)
-    assert found.parts["connector"].estimate == pytest.approx((7.5 + 15) / 2)
-    assert found.parts["sink's other job"].estimate == pytest.approx((2.5 + 10) / 2)
-
-
-def test_rates_of_different_blocks_are_not_set_against_each_other() -> None:
-    assert attribute({1: 10.0}, {2: 20.0}, {1: 15.0}, 30.0) is None
+    assert (found.blocks, found.gap.low, found.gap.high) == (2, pytest.approx(15), pytest.approx(30))
+    assert [part.estimate for part in found.parts.values()] == pytest.approx([5, 11.25, 6.25])
 
 
 def limit(sink: str, *rates: float, once: float | None = None, **fields: Any) -> Limit:
@@ -52,86 +44,51 @@ def limit(sink: str, *rates: float, once: float | None = None, **fields: Any) ->
     return reduce(with_block, found, Limit(sink=sink, way="COPY", records_per_second=once, **fields))
 
 
-def limits(*without: str, **changed: Limit) -> list[Limit]:
+def limits(**changed: Limit | None) -> list[Limit]:
     known = {
         "connect": limit("connect", once=200_000),
-        "postgres": limit("postgres", 100_000, 100_000),
-        "connector": limit("connector", 80_000, 80_000, cells=[CELL]),
+        "postgres": limit("postgres", *[100_000] * 5),
+        "connector": limit("connector", *[80_000] * 5, cells=[CELL]),
     }
-    return [each for name, each in {**known, **changed}.items() if name not in without]
+    return [each for each in {**known, **changed}.values() if each is not None]
 
 
-def rated(*rates: float, **fields: Any) -> CellSummary:
-    return cell_in_blocks("postgres/jdbc", *rates, **fields)
+def line(*rates: float, found: list[Limit] | None = None, **fields: Any) -> str:
+    cell: CellSummary = cell_in_blocks("postgres/jdbc", *rates, **fields)
+    (said,) = attribution_lines(run_summary(cell, limits=found or limits()))
+    return said.replace("\N{MICRO SIGN}s", "us")
 
 
 @pytest.mark.parametrize(
-    ("cell", "found", "why"),
+    ("rates", "found", "says"),
     [
-        (rated(), limits(), "it has no rate that may be quoted"),
-        (rated(40_000), limits("postgres"), "no limit of postgres was measured"),
-        (rated(40_000), limits("connect"), "Connect's limit was not measured"),
-        (rated(40_000), limits("connector"), "its connector alone was not measured"),
+        ([], limits(), "not divided: it has no rate that may be quoted"),
+        ([40_000], limits(postgres=None), "not divided: no limit of postgres was measured"),
+        ([40_000], limits(connect=None), "not divided: Connect's limit was not measured"),
+        ([40_000], limits(connector=limit("connector", cells=["other"], once=1.0)), "its connector alone was not"),
+        ([40_000], limits(connector=limit("connector", cells=[CELL], note="no drop")), "not measured: no drop"),
+        ([40_000], limits(postgres=limit("postgres", once=1.0)), "no block has its rate and both limits"),
+        # A run of one block has what its search found.
         (
-            rated(40_000),
-            limits(connector=limit("connector", cells=["others"], once=1.0)),
-            "its connector alone was not",
+            [40_000],
+            limits(postgres=limit("postgres", once=1e5), connector=limit("connector", once=8e4, cells=[CELL])),
+            "postgres/jdbc: 15.0 us a record beyond postgres alone: Connect 5.0 us, 33 %; connector 7.5 us, 50 %;"
+            " sink's other job 2.5 us, 17 %",
         ),
-        (rated(40_000), limits(connector=limit("connector", cells=[CELL], note="no drop")), "not measured: no drop"),
-        (rated(40_000, blocks=[7]), limits(), "no block has its rate and both limits"),
+        ([20_000, 40_000], limits(), "27.5 us (15.0 to 40.0) a record beyond postgres alone"),
+        ([20_000, 40_000], limits(), "sink's other job 15.0 us (2.5 to 27.5), 55 % [2 blocks, lowest and highest]"),
+        ([20_000] * 5, limits(), "; most of it: sink's other job [5 blocks, 95 % intervals]"),
+        ([60_000, 50_000], limits(), "sink's other job 0.0 us (measured -4.2, -5.8 to -2.5), 0.0 %"),
+        ([60_000, 50_000], limits(), "a part below 0 counts as 0: services that share cores"),
+        ([101_000, 90_000], limits(), "not certainly slower than postgres alone: 0.5 us (-0.1 to 1.1) a record"),
     ],
 )
-def test_a_figure_that_is_missing_is_named_instead_of_an_attribution(
-    cell: CellSummary, found: list[Limit], why: str
+def test_a_cell_has_one_line_with_its_parts_or_what_is_missing(
+    rates: list[float], found: list[Limit], says: str
 ) -> None:
-    said = attribution_of(cell, run_summary(cell, limits=found))
-    assert isinstance(said, str)
-    assert why in said
-
-
-def test_a_run_of_one_block_has_what_its_search_found() -> None:
-    once = [
-        limit("postgres", once=100_000),
-        limit("connect", once=200_000),
-        limit("connector", once=80_000, cells=[CELL]),
-    ]
-    found = attribution_of(cell_summary("postgres/jdbc", 40_000), run_summary(limits=once))
-    assert isinstance(found, Attribution)
-    assert (found.blocks, found.gap.estimate) == (1, pytest.approx(15))
-
-
-def lines(*cells: CellSummary, found: list[Limit]) -> list[str]:
-    return attribution_lines(run_summary(*cells, limits=found))
-
-
-def test_a_cell_has_one_line_with_microseconds_and_shares() -> None:
-    assert lines(rated(40_000, 40_000), found=limits()) == [
-        "postgres/jdbc: 15.0 \N{MICRO SIGN}s a record beyond postgres alone: Connect 5.0 \N{MICRO SIGN}s, 33 %;"
-        " connector 7.5 \N{MICRO SIGN}s, 50 %; sink's other job 2.5 \N{MICRO SIGN}s, 17 %"
-        " [2 blocks, lowest and highest]"
-    ]
-    (varied,) = lines(rated(20_000, 40_000), found=limits())
-    assert "27.5 \N{MICRO SIGN}s (15.0 to 40.0) a record beyond postgres alone" in varied
-    (interval,) = lines(
-        rated(*[40_000] * 5),
-        found=limits(
-            postgres=limit("postgres", *[100_000] * 5), connector=limit("connector", *[50_000] * 5, cells=[CELL])
-        ),
-    )
-    assert "most of it: connector [5 blocks, 95 % intervals]" in interval
-
-
-def test_a_part_below_zero_counts_as_zero_and_is_shown_with_what_was_measured() -> None:
-    (line,) = lines(rated(60_000, 50_000), found=limits())
-    assert "sink's other job 0.0 \N{MICRO SIGN}s (measured -4.2, -5.8 to -2.5), 0.0 %" in line
-    assert line.endswith("services that share cores, or work at once, need not add up")
-
-
-def test_a_gap_that_is_not_certain_is_not_divided() -> None:
-    (line,) = lines(rated(101_000, 90_000), found=limits())
-    assert "not certainly slower than postgres alone" in line
-    assert "Connect" not in line
+    assert says in line(*rates, found=found)
 
 
 def test_a_run_without_limits_of_connectors_says_nothing_of_it() -> None:
-    assert lines(rated(40_000), found=limits("connector")) == []
+    cell = cell_in_blocks("postgres/jdbc", 40_000)
+    assert attribution_lines(run_summary(cell, limits=limits(connector=None))) == []

@@ -21,19 +21,15 @@ PIPELINES = [
 
 
 class DiscardingSink(FakeSink):
-    """Keeps nothing once it was told so; has as many records as the cluster says."""
-
     def __init__(self, cluster: "Discarding") -> None:
         super().__init__(cluster)
+        self.count = lambda target: cluster.kept  # type: ignore[method-assign]
         self.capabilities = Capabilities(service_settings=self, discarding=self)
 
     def discard(self, target: str) -> None:
         if not self._cluster.can_discard:
             raise StackError("no drop")
-        self._cluster.calls.append(f"discard {target}")
-
-    def count(self, target: str) -> int:
-        return self._cluster.kept
+        self._cluster.calls.append("discard")
 
 
 class Discarding(FakeCluster):
@@ -50,6 +46,10 @@ class Discarding(FakeCluster):
         self.stored = min(self.offered, self.stored + self.offered // 20 + 1)
         return self.stored
 
+    def create_target(self, target: str) -> None:
+        self.stored = 0
+        super().create_target(target)
+
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Discarding:
@@ -57,66 +57,49 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Discarding:
     return Discarding(Plan.model_validate({"name": "p", "pipelines": PIPELINES, "seed": 1, "limits": True}))
 
 
+def jobs(cluster: Discarding) -> list[LimitJob]:
+    names = Names.of("abcdef_limit_connector")
+    return list(connector_jobs(cluster, expand(cluster.plan, 3), names, lambda cell: 1e4))  # type: ignore[arg-type]
+
+
 def test_the_whole_connector_runs_into_a_target_that_keeps_nothing_and_all_is_removed(cluster: Discarding) -> None:
-    found = connector_limit(resources(cluster))
-    assert found.problem is None
-    assert found.records_per_second
+    assert connector_limit(resources(cluster)).records_per_second
     (config,) = cluster.configs
     assert config["consumer.override.enable.auto.commit"] == "true"
     assert not any(name.startswith("transforms.sinkbench") for name in config)
     # The connector finds the target as it will be.
-    assert cluster.calls.index("discard tides_abcdef_001") < cluster.calls.index("start")
+    assert cluster.calls.index("discard") < cluster.calls.index("start")
     assert cluster.there == set()
 
 
 @pytest.mark.parametrize(
-    ("changed", "problem"),
+    ("what", "value", "problem"),
     [
-        ({"kept": 3}, "3 records are stored in tides_abcdef_001, which should keep none"),
-        ({"can_discard": False}, "no drop"),
-        ({"gone": True}, "Kafka does not answer"),
+        ("kept", 3, "3 records are stored in tides_abcdef_001, which should keep none"),
+        ("can_discard", False, "no drop"),
+        ("gone", True, "Kafka does not answer"),
     ],
 )
 def test_without_a_null_target_there_is_no_rate_and_nothing_is_left(
-    cluster: Discarding, changed: dict[str, object], problem: str
+    cluster: Discarding, what: str, value: object, problem: str
 ) -> None:
-    for name, value in changed.items():
-        setattr(cluster, name, value)
+    setattr(cluster, what, value)
     found = connector_limit(resources(cluster))
     assert (found.records_per_second, found.problem) == (None, problem)
     assert cluster.there == set()
 
 
-def jobs(cluster: Discarding) -> list[LimitJob]:
-    cells = expand(cluster.plan, 3)
-    return list(connector_jobs(cluster, cells, Names.of("abcdef_limit_connector"), lambda cell: 1e4))  # type: ignore[arg-type]
-
-
 def test_cells_that_differ_in_their_target_share_a_limit_and_a_sink_without_the_capability_has_none(
     cluster: Discarding,
 ) -> None:
-    found = jobs(cluster)
-    assert [(job.sink, job.cells) for job in found] == [
-        ("connector", ("postgres/jdbc@3x1", "indexed@3x1")),
-        ("connector", ("one by one@3x1",)),
-    ]
-    assert {job.way for job in found} == {"postgres/jdbc@3x1", "one by one@3x1"}
+    shared = ("postgres/jdbc@3x1", "indexed@3x1")
+    assert [job.cells for job in jobs(cluster)] == [shared, ("one by one@3x1",)]
 
 
 def test_its_topic_is_sized_by_the_pilot_and_what_was_found_is_measured_in_blocks(cluster: Discarding) -> None:
     job = jobs(cluster)[0]
     limit = job.run(Silent())
+    assert (limit.sink, limit.way, limit.connections) == ("connector", "postgres/jdbc@3x1", 3)
     assert limit.path[0].batch == 30_000
-    assert (limit.cells, limit.connections) == (["postgres/jdbc@3x1", "indexed@3x1"], 3)
-    assert limit.records_per_second
-    cluster.stored = 0
     assert job.in_block(limit, 2, 0.1, Silent()).records_per_second
     assert cluster.offered == limit.batch
-    assert cluster.there == set()
-
-
-def test_a_cluster_that_cannot_drop_is_asked_once(cluster: Discarding) -> None:
-    cluster.can_discard = False
-    job = jobs(cluster)[0]
-    limit = job.run(Silent())
-    assert (limit.records_per_second, limit.note, len(limit.path)) == (None, "no drop", 1)
