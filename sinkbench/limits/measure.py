@@ -141,6 +141,8 @@ def connector_limit(own: Resources) -> Measured:
     before: Sample | None = None
     with cleaning(own.remove):
         try:
+            # What is left if a service died in the last measurement.
+            own.remove()
             own.observer.phase("loading the topic")
             own.load_topic(progress=lambda done: own.observer.progress(done, own.records))
             create_target(own)

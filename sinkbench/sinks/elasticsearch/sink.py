@@ -153,9 +153,7 @@ class ElasticsearchSink:
         try:
             self._client.ingest.put_pipeline(id=target, processors=[{"drop": {}}], meta=MARK)
         except BadRequestError as error:
-            raise StackError(
-                f"Elasticsearch: it cannot drop records ({error.message}); install its module ingest-common"
-            ) from None
+            raise StackError(f"Elasticsearch: it drops no records: {error}; install its module ingest-common") from None
         self._client.indices.put_settings(index=target, settings={"index.default_pipeline": target})
 
     def _pipelines(self, pattern: str) -> list[str]:
