@@ -7,9 +7,13 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sinkbench.cli.options import commands, write
-from sinkbench.errors import SizeError
+from sinkbench.cli.options import RESULTS, Results, commands, write
+from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_INCONCLUSIVE, SizeError
 from sinkbench.size import kafka as formula
+from sinkbench.size.asked import Asked, p99_of, queries_of
+from sinkbench.size.lines import lines, plain
+from sinkbench.size.measured import measured, stored_runs
+from sinkbench.size.sizes import sizes as find_sizes
 
 AsJson = Annotated[bool, typer.Option("--json", help="for other programs")]
 Rate = Annotated[float | None, typer.Option(help="records/s", show_default=False)]
@@ -66,3 +70,46 @@ def kafka(
         write(json.dumps(found, indent=2) + "\n")
         return
     write("\n".join(formula.lines(clusters, utilization, wanted, fewest)) + "\n")
+
+
+@sizes.command()
+def runs(
+    rate: Annotated[float, typer.Option(help="records/s")],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="RUN", help="as in `show` (default: the newest of each mode)", show_default=False),
+    ] = None,
+    record_bytes: Annotated[
+        float | None, typer.Option("--bytes", help="of a record (default: as measured)", show_default=False)
+    ] = None,
+    p99: Annotated[str | None, typer.Option(help="at most, as 500ms or 1s", show_default=False)] = None,
+    queries: Annotated[str, typer.Option(help="answered by an index: all, none, or how many")] = "none",
+    headroom: Annotated[float, typer.Option(help="share of the rate that stays free")] = 0.3,
+    keep_days: Annotated[float | None, typer.Option(help="days that records are kept", show_default=False)] = None,
+    workers_may_fail: Annotated[int, typer.Option(help="workers to have more")] = 1,
+    cores_per_worker: Annotated[float, typer.Option(help="of a worker's machine")] = 2.0,
+    as_json: AsJson = False,
+    results: Results = RESULTS,
+) -> None:
+    """Which pipelines meet a requirement, with tasks, workers, connections, cores, disk and network. Exit code 3 if
+    none does and one is not decided, 1 if all fail."""
+    asked = Asked(
+        rate=rate,
+        record_bytes=record_bytes,
+        p99_ms=None if p99 is None else p99_of(p99),
+        queries=queries_of(queries),
+        headroom=headroom,
+        keep_days=keep_days,
+        may_fail=workers_may_fail,
+        cores_per_worker=cores_per_worker,
+    )
+    kept = stored_runs(names or [], results)
+    found = find_sizes(measured(kept, record_bytes), asked)
+    used = [f"{each.summary.run}{'' if each.summary.complete else ' (not finished)'}" for each in kept]
+    if as_json:
+        write(json.dumps(plain(found, asked, used), indent=2, ensure_ascii=False) + "\n")
+    else:
+        write("\n".join(lines(found, asked, used)) + "\n")
+    states = {each.state for each in found}
+    if "qualifies" not in states:
+        raise typer.Exit(EXIT_INCONCLUSIVE if "not decided" in states else EXIT_CHECK_FAILED)

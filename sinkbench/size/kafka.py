@@ -2,7 +2,7 @@
 
     limit <= min(storage B / r, storage network B / r, network B / (g + r - 1))
 
-B brokers, r replicas, g consumer groups that read at the end of the topic; MB/s of 10^6 bytes, as they are in the topic.
+B brokers, r replicas, g consumer groups that read at the end of the topic; MB/s of 10^6 bytes as in the topic.
 Production should stay below 80 % of it. AWS, "Best practices for right-sizing your Apache Kafka clusters to optimize
 performance and cost", 2022, equation 1. Bursts and reads of old records are not in it."""
 
@@ -141,7 +141,7 @@ def lines(clusters: list[Cluster], utilization: float, rate_mb: float | None, fe
     return [
         *(table if clusters else []),
         *said,
-        f"MB/s of 10^6 bytes as in the topic; {one.replicas} replicas, {one.groups} consumer groups (a pipeline is one).",
+        f"MB/s of 10^6 bytes; {one.replicas} replicas, {one.groups} consumer groups (each pipeline is one).",
         "Sustained, leaders even; no bursts, no reads of old records (AWS, right-sizing Kafka, equation 1).",
     ]
 

@@ -1,0 +1,149 @@
+"""Sizes as at most 40 lines of at most 100 columns, and as plain values."""
+
+import math
+import textwrap
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sinkbench.analysis.words import NOT_MEASURED, few_of, in_time, milliseconds, significant, whole
+from sinkbench.size.asked import Asked
+from sinkbench.size.measured import COMMANDS
+from sinkbench.size.model import TWICE, Figure
+from sinkbench.size.sizes import Size
+
+WIDTH, MOST_LINES = 100, 40
+_HEADS = ("", "tasks", "workers", "connections", "cores", "disk GB/day", "MB/s")
+_TITLES = {"qualifies": "Qualify, the fewest cores first", "not decided": "Not decided", "fails": "Do not qualify"}
+_LEGEND = "~ beyond what was measured, ! beyond twice; (low-high): 95 %, of fewer than 5 trials lowest-highest."
+
+
+def lines(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> list[str]:
+    """What is asked, each pipeline by its state, and the assumptions. What does not fit is counted."""
+    measured = {each.measured.record_bytes for each in found}
+    head = [*_wrapped(requirement(asked, measured), ""), *_wrapped(f"From {few_of(runs, 4)}", ""), ""]
+    undecided = [f"To decide: {', '.join(COMMANDS)}; `trials: 5`"] if any(each.unknown for each in found) else []
+    end = [*undecided, "", _LEGEND, *_wrapped(assumptions(asked), "")]
+    sized = [each for each in found if not each.fails and each.figures]
+    widths = [max(map(len, column)) for column in zip(_HEADS, *map(_row, sized), strict=True)]
+    body, left = [], 0
+    for state, title in _TITLES.items():
+        own = [each for each in found if each.state == state]
+        heads = _HEADS[1:] if any(each in sized for each in own) else ()
+        body += [_aligned((title, *heads), widths)] if own else []
+        for each in own:
+            block = [_aligned(_row(each), widths), *_details(each)] if each in sized else _reasons(each)
+            # A line stays for how many are left out.
+            if left or len(head) + len(body) + len(block) + len(end) >= MOST_LINES:
+                left += 1
+            else:
+                body += block
+    return [*head, *body, *([f"and {left} more: --json"] if left else []), *end]
+
+
+def requirement(asked: Asked, measured: Collection[float | None]) -> str:
+    """What is asked, with the size of the measured records if that is what is meant."""
+    known = [asked.record_bytes] if asked.record_bytes is not None else [*measured]
+    size = f" of {whole(known[0])} bytes" if len(known) == 1 and known[0] else ""
+    p99 = "" if asked.p99_ms is None else f", p99 at most {milliseconds(asked.p99_ms)} ms"
+    queries = f", {asked.queries} queries from an index" if asked.queries else ""
+    return f"sinkbench size: {whole(asked.rate)} records/s{size}{p99}{queries}, {asked.headroom:.0%} headroom"
+
+
+def assumptions(asked: Asked) -> str:
+    return (
+        f"Assumed: {asked.cores_per_worker:g} cores a worker, {asked.may_fail} may fail, as many partitions as tasks at"
+        " least, cores for added tasks, CPU and bytes a record as measured."
+    )
+
+
+def plain(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> dict[str, Any]:
+    """For JSON; an infinite bound is None."""
+    return {
+        "asked": {name: getattr(asked, name) for name in asked.__dataclass_fields__},
+        "runs": list(runs),
+        "pipelines": [
+            {
+                "pipeline": each.measured.name,
+                "state": each.state,
+                "fails": each.fails,
+                "not_decided": each.unknown,
+                "record_bytes": each.measured.record_bytes,
+                "runs": each.measured.runs,
+                "curve": each.curve or None,
+                "figures": {name: _plain(value) for name, value in each.figures.items()},
+                "binds_first": each.binds or None,
+            }
+            for each in found
+        ],
+    }
+
+
+def _plain(value: Figure) -> dict[str, Any]:
+    ends = {name: getattr(value, name) for name in ("value", "low", "high")}
+    finite = {name: end if math.isfinite(end) else None for name, end in ends.items()}
+    return {**finite, "basis": value.basis, "times_measured": value.times}
+
+
+def _row(each: Size) -> tuple[str, ...]:
+    figures = each.figures
+    connections = _short(figures.get("connections"))
+    if (servers := figures.get("server_connections")) is not None:
+        connections += f" -> {_short(servers)}"
+    others = (_short(figures.get(name)) for name in ("disk_gb_a_day", "network_mb"))
+    counts = (_short(figures.get(name)) for name in ("tasks", "workers"))
+    return f"  {each.measured.name}", *counts, connections, _short(figures.get("cores"), ranged=True), *others
+
+
+def _reasons(each: Size) -> list[str]:
+    return _wrapped(f"{each.measured.name}: {'; '.join([*each.fails, *each.unknown])}", "  ")[:2]
+
+
+def _details(each: Size) -> list[str]:
+    """Why it is not decided; the cores of each service, p99 and backlog; what is measured, and what is exhausted."""
+    figures = each.figures
+    shares = {name.removeprefix("cores."): value.value for name, value in figures.items() if name.startswith("cores.")}
+    services = ", ".join(f"{name} {value:.2f}" for name, value in sorted(shares.items(), key=lambda part: -part[1]))
+    behind, p99, kept = figures["catch_up_seconds"], figures.get("p99_ms"), figures.get("disk_gb_kept")
+    took = f"an hour's backlog takes {in_time(behind.value)} ({in_time(behind.low)}-{_end(behind.high)})"
+    takes = [f"p99 {milliseconds(p99.value)} ms" if p99 else "", f"{whole(kept.value)} GB kept" if kept else "", took]
+    far = f"tasks {_far(figures['tasks'])} ({_range(figures['tasks'])}), the rest {_far(figures.get('cores'))}"
+    said = [
+        *each.unknown,
+        "; ".join(filter(None, [services, *takes])),
+        f"{far}{f'; first full: {each.binds}' if each.binds else ''}",
+    ]
+    return [line for text in said for line in _wrapped(text, "    ")[:2]]
+
+
+def _end(seconds: float) -> str:
+    return in_time(seconds) if math.isfinite(seconds) else "never"
+
+
+def _range(value: Figure) -> str:
+    high = whole(value.high) if math.isfinite(value.high) else "not reached"
+    return whole(value.low) if value.low == value.high else f"{whole(value.low)}-{high}"
+
+
+def _far(value: Figure | None) -> str:
+    if value is None:
+        return "not measured"
+    return value.basis if value.times <= 1 else f"{significant(value.times, 2)} times what was measured"
+
+
+def _short(value: Figure | None, *, ranged: bool = False) -> str:
+    if value is None:
+        return NOT_MEASURED
+    mark = "" if value.times <= 1 else "~" if value.times <= TWICE else "!"
+    text = significant(value.value, 2) if value.value < 10 else whole(value.value)
+    if ranged and value.low < value.high:
+        text += f" ({significant(value.low, 2)}-{significant(value.high, 2)})"
+    return f"{text}{mark}"
+
+
+def _aligned(texts: Sequence[str], widths: Sequence[int]) -> str:
+    first, *rest = texts
+    return "  ".join([first.ljust(widths[0]), *map(str.rjust, rest, widths[1:])]).rstrip()
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False)
