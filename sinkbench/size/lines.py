@@ -7,22 +7,22 @@ from typing import Any
 
 from sinkbench.analysis.words import NOT_MEASURED, few_of, in_time, milliseconds, significant, whole
 from sinkbench.size.asked import Asked
-from sinkbench.size.measured import COMMANDS
 from sinkbench.size.model import TWICE, Figure
 from sinkbench.size.sizes import Size
 
 WIDTH, MOST_LINES = 100, 40
-_HEADS = ("", "tasks", "workers", "connections", "cores", "disk GB/day", "MB/s")
+_HEADS = ("", "tasks", "workers", "connections", "cores", "GB a day", "MB/s")
 _TITLES = {"qualifies": "Qualify, the fewest cores first", "not decided": "Not decided", "fails": "Do not qualify"}
 _LEGEND = "~ beyond what was measured, ! beyond twice; (low-high): 95 %, of fewer than 5 trials lowest-highest."
+_HOW_P99 = "To decide p99: race a plan such as plans/sustain.yaml with these rates and tasks."
 
 
 def lines(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> list[str]:
     """What is asked, each pipeline by its state, and the assumptions. What does not fit is counted."""
     measured = {each.measured.record_bytes for each in found}
     head = [*_wrapped(requirement(asked, measured), ""), *_wrapped(f"From {few_of(runs, 4)}", ""), ""]
-    undecided = [f"To decide: {', '.join(COMMANDS)}; `trials: 5`"] if any(each.unknown for each in found) else []
-    end = [*undecided, "", _LEGEND, *_wrapped(assumptions(asked), "")]
+    open_p99 = any(text.startswith("p99") for each in found if not each.fails for text in each.unknown)
+    end = [*([_HOW_P99] if open_p99 else []), "", _LEGEND, *_wrapped(assumptions(asked), "")]
     sized = [each for each in found if not each.fails and each.figures]
     widths = [max(map(len, column)) for column in zip(_HEADS, *map(_row, sized), strict=True)]
     body, left = [], 0
@@ -95,7 +95,7 @@ def _row(each: Size) -> tuple[str, ...]:
 
 
 def _reasons(each: Size) -> list[str]:
-    return _wrapped(f"{each.measured.name}: {'; '.join([*each.fails, *each.unknown])}", "  ")[:2]
+    return _wrapped(f"{each.measured.name}: {'; '.join(each.fails or each.unknown)}", "  ")[:2]
 
 
 def _details(each: Size) -> list[str]:
@@ -104,9 +104,9 @@ def _details(each: Size) -> list[str]:
     shares = {name.removeprefix("cores."): value.value for name, value in figures.items() if name.startswith("cores.")}
     services = ", ".join(f"{name} {value:.2f}" for name, value in sorted(shares.items(), key=lambda part: -part[1]))
     behind, p99, kept = figures["catch_up_seconds"], figures.get("p99_ms"), figures.get("disk_gb_kept")
-    took = f"an hour's backlog takes {in_time(behind.value)} ({in_time(behind.low)}-{_end(behind.high)})"
+    took = f"after 1 h down {in_time(behind.value)} ({in_time(behind.low)}-{_end(behind.high)})"
     takes = [f"p99 {milliseconds(p99.value)} ms" if p99 else "", f"{whole(kept.value)} GB kept" if kept else "", took]
-    far = f"tasks {_far(figures['tasks'])} ({_range(figures['tasks'])}), the rest {_far(figures.get('cores'))}"
+    far = f"tasks {_far(figures['tasks'])} ({_range(figures['tasks'])}), rest {_far(figures.get('cores'))}"
     said = [
         *each.unknown,
         "; ".join(filter(None, [services, *takes])),
@@ -127,22 +127,24 @@ def _range(value: Figure) -> str:
 def _far(value: Figure | None) -> str:
     if value is None:
         return "not measured"
-    return value.basis if value.times <= 1 else f"{significant(value.times, 2)} times what was measured"
+    return value.basis if value.times <= 1 else f"extrapolated {significant(value.times, 2)}x"
 
 
 def _short(value: Figure | None, *, ranged: bool = False) -> str:
     if value is None:
         return NOT_MEASURED
     mark = "" if value.times <= 1 else "~" if value.times <= TWICE else "!"
-    text = significant(value.value, 2) if value.value < 10 else whole(value.value)
-    if ranged and value.low < value.high:
-        text += f" ({significant(value.low, 2)}-{significant(value.high, 2)})"
-    return f"{text}{mark}"
+    if not ranged:
+        return f"{significant(value.value, 2) if value.value < 10 else whole(value.value)}{mark}"
+    ends = f" ({value.low:.2f}-{value.high:.2f})" if value.low < value.high else ""
+    return f"{value.value:.2f}{ends}{mark}"
 
 
 def _aligned(texts: Sequence[str], widths: Sequence[int]) -> str:
     first, *rest = texts
-    return "  ".join([first.ljust(widths[0]), *map(str.rjust, rest, widths[1:])]).rstrip()
+    longest = WIDTH - sum(widths[1:]) - 2 * len(widths[1:])
+    first = first if len(first) <= longest else f"{first[: longest - 3]}..."
+    return "  ".join([first.ljust(min(widths[0], longest)), *map(str.rjust, rest, widths[1:])]).rstrip()
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

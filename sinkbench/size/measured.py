@@ -133,7 +133,7 @@ def _has(summary: RunSummary) -> set[tuple[str, str]]:
 
 
 def _key(cell: CellSummary) -> str:
-    return json.dumps([cell.label, cell.target, cell.form, cell.acks, cell.overrides, cell.settings], sort_keys=True)
+    return json.dumps([cell.label, cell.target, cell.form, cell.overrides, cell.settings], sort_keys=True)
 
 
 def _distance(size: float | None, wanted: float | None) -> float:

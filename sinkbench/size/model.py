@@ -53,7 +53,9 @@ def figure(rows: Rows, trials: int, times: float = 1.0) -> Figure:
     tail = (1 - widened_level(trials)) / 2
     # No interpolation: what no number of tasks reaches is infinite.
     low, high = np.quantile(rows[1:], tail, method="lower"), np.quantile(rows[1:], 1 - tail, method="higher")
-    return Figure(float(rows[0]), float(low), float(high), times)
+    # The law of the medians may lie outside those of few resamples.
+    value = float(rows[0])
+    return Figure(value, min(float(low), value), max(float(high), value), times)
 
 
 class Curve:
