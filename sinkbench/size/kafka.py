@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sinkbench.errors import SizeError
+from sinkbench.tables.text import new_table, plain_text, words
 
 MOST_IN_SWEEP = 30
 # What is this near to the limit counts as equal, since 480 / 3 is not exact.
@@ -118,32 +119,25 @@ def row(cluster: Cluster, utilization: float) -> dict[str, Any]:
 
 def lines(clusters: list[Cluster], utilization: float, rate_mb: float | None, fewest: Cluster | None) -> list[str]:
     """A row for each cluster, then the fewest brokers if a rate is given, and the assumptions."""
-    heads = ("brokers", "storage", "storage network", "network", "limit", f"at {utilization:.0%}", "binds")
+    heads = ("storage", "storage network", "network", "limit", f"at {utilization:.0%}")
     rows = [
-        [str(each.brokers), *map(_mb, (*each.terms.values(), each.limit_mb, each.limit_mb * utilization))]
+        [str(each.brokers), *map(_mb, (*each.terms.values(), each.limit_mb, each.limit_mb * utilization)), _binds(each)]
         for each in clusters
     ]
-    widths = [max(map(len, column)) for column in zip(heads[:-1], *rows, strict=True)]
-    table = [
-        "  ".join([*map(str.rjust, texts, widths), last])
-        for texts, last in zip(
-            [heads[:-1], *rows], [heads[-1], *(" and ".join(c.binds) for c in clusters)], strict=True
-        )
-    ]
-    said = []
+    said = plain_text([new_table("brokers", *heads, words("binds"), rows=rows)]).splitlines() if rows else []
     if fewest is not None and rate_mb is not None:
-        used = rate_mb / fewest.limit_mb
-        said = [
-            f"Fewest brokers for {_mb(rate_mb)} MB/s at {utilization:.0%}: {fewest.brokers} "
-            f"({used:.0%} of {_mb(fewest.limit_mb)} MB/s; {' and '.join(fewest.binds)} binds)"
-        ]
-    one = (fewest, *clusters)[0] or clusters[0]
+        used = f"{rate_mb / fewest.limit_mb:.0%} of {_mb(fewest.limit_mb)} MB/s; {_binds(fewest)} binds"
+        said.append(f"Fewest brokers for {_mb(rate_mb)} MB/s at {utilization:.0%}: {fewest.brokers} ({used})")
+    one = fewest or clusters[0]
     return [
-        *(table if clusters else []),
         *said,
         f"MB/s of 10^6 bytes; {one.replicas} replicas, {one.groups} consumer groups (each pipeline is one).",
         "Sustained, leaders even; no bursts, no reads of old records (AWS, right-sizing Kafka, equation 1).",
     ]
+
+
+def _binds(cluster: Cluster) -> str:
+    return " and ".join(cluster.binds)
 
 
 def _mb(value: float) -> str:

@@ -3,12 +3,14 @@
 import math
 import textwrap
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from sinkbench.analysis.words import NOT_MEASURED, few_of, in_time, milliseconds, significant, whole
 from sinkbench.size.asked import Asked
 from sinkbench.size.model import TWICE, Figure
 from sinkbench.size.sizes import Size
+from sinkbench.tables.text import cut
 
 WIDTH, MOST_LINES = 100, 40
 _HEADS = ("", "tasks", "workers", "connections", "cores", "GB a day", "MB/s")
@@ -59,7 +61,7 @@ def assumptions(asked: Asked) -> str:
 def plain(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> dict[str, Any]:
     """For JSON; an infinite bound is None."""
     return {
-        "asked": {name: getattr(asked, name) for name in asked.__dataclass_fields__},
+        "asked": asdict(asked),
         "runs": list(runs),
         "pipelines": [
             {
@@ -79,19 +81,16 @@ def plain(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> dict[str,
 
 
 def _plain(value: Figure) -> dict[str, Any]:
-    ends = {name: getattr(value, name) for name in ("value", "low", "high")}
-    finite = {name: end if math.isfinite(end) else None for name, end in ends.items()}
-    return {**finite, "basis": value.basis, "times_measured": value.times}
+    finite = {name: number if math.isfinite(number) else None for name, number in asdict(value).items()}
+    return {**finite, "basis": value.basis}
 
 
 def _row(each: Size) -> tuple[str, ...]:
-    figures = each.figures
-    connections = _short(figures.get("connections"))
-    if (servers := figures.get("server_connections")) is not None:
-        connections += f" -> {_short(servers)}"
-    others = (_short(figures.get(name)) for name in ("disk_gb_a_day", "network_mb"))
-    counts = (_short(figures.get(name)) for name in ("tasks", "workers"))
-    return f"  {each.measured.name}", *counts, connections, _short(figures.get("cores"), ranged=True), *others
+    names = ("tasks", "workers", "connections", "cores", "disk_gb_a_day", "network_mb")
+    texts = {name: _short(each.figures.get(name), ranged=name == "cores") for name in names}
+    if (servers := each.figures.get("server_connections")) is not None:
+        texts["connections"] += f" -> {_short(servers)}"
+    return f"  {each.measured.name}", *texts.values()
 
 
 def _reasons(each: Size) -> list[str]:
@@ -100,28 +99,24 @@ def _reasons(each: Size) -> list[str]:
 
 def _details(each: Size) -> list[str]:
     """Why it is not decided; the cores of each service, p99 and backlog; what is measured, and what is exhausted."""
-    figures = each.figures
+    figures, tasks = each.figures, each.figures["tasks"]
     shares = {name.removeprefix("cores."): value.value for name, value in figures.items() if name.startswith("cores.")}
     services = ", ".join(f"{name} {value:.2f}" for name, value in sorted(shares.items(), key=lambda part: -part[1]))
     behind, p99, kept = figures["catch_up_seconds"], figures.get("p99_ms"), figures.get("disk_gb_kept")
-    took = f"after 1 h down {in_time(behind.value)} ({in_time(behind.low)}-{_end(behind.high)})"
-    takes = [f"p99 {milliseconds(p99.value)} ms" if p99 else "", f"{whole(kept.value)} GB kept" if kept else "", took]
-    far = f"tasks {_far(figures['tasks'])} ({_range(figures['tasks'])}), rest {_far(figures.get('cores'))}"
-    said = [
-        *each.unknown,
-        "; ".join(filter(None, [services, *takes])),
-        f"{far}{f'; first full: {each.binds}' if each.binds else ''}",
+    latest = in_time(behind.high) if math.isfinite(behind.high) else "never"
+    most = whole(tasks.high) if math.isfinite(tasks.high) else "not reached"
+    takes = [
+        services,
+        f"p99 {milliseconds(p99.value)} ms" if p99 else "",
+        f"{whole(kept.value)} GB kept" if kept else "",
+        f"after 1 h down {in_time(behind.value)} ({in_time(behind.low)}-{latest})",
     ]
+    far = [
+        f"tasks {_far(tasks)} ({whole(tasks.low)}-{most}), rest {_far(figures.get('cores'))}",
+        f"first limit: {each.binds}" if each.binds else "",
+    ]
+    said = [*each.unknown, *("; ".join(filter(None, texts)) for texts in (takes, far))]
     return [line for text in said for line in _wrapped(text, "    ")[:2]]
-
-
-def _end(seconds: float) -> str:
-    return in_time(seconds) if math.isfinite(seconds) else "never"
-
-
-def _range(value: Figure) -> str:
-    high = whole(value.high) if math.isfinite(value.high) else "not reached"
-    return whole(value.low) if value.low == value.high else f"{whole(value.low)}-{high}"
 
 
 def _far(value: Figure | None) -> str:
@@ -141,10 +136,8 @@ def _short(value: Figure | None, *, ranged: bool = False) -> str:
 
 
 def _aligned(texts: Sequence[str], widths: Sequence[int]) -> str:
-    first, *rest = texts
-    longest = WIDTH - sum(widths[1:]) - 2 * len(widths[1:])
-    first = first if len(first) <= longest else f"{first[: longest - 3]}..."
-    return "  ".join([first.ljust(min(widths[0], longest)), *map(str.rjust, rest, widths[1:])]).rstrip()
+    first = min(widths[0], WIDTH - sum(widths[1:]) - 2 * len(widths[1:]))
+    return "  ".join([cut(texts[0], first).ljust(first), *map(str.rjust, texts[1:], widths[1:])]).rstrip()
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

@@ -117,8 +117,10 @@ def _add(one: Measured, kept: StoredRun, cell: CellSummary) -> None:
         more = more if summary.complete else f"sinkbench resume {summary.run}"
         one.too_few = one.too_few or f"{count} final trials, {FEWEST_TRIALS} are needed: {more}"
     elif cell.mode == "capacity" or one.law_run in ("", summary.run):
-        trials = quotable(each for each in kept.trials if each.cell == cell.cell)
-        points[cell.tasks] = Point(cell, trials)
+        # The other steps of a search are of the same cell.
+        offered = {None, cell.offered_records_per_second}
+        own = (each for each in kept.trials if each.cell == cell.cell and each.offered_records_per_second in offered)
+        points[cell.tasks] = Point(cell, quotable(own))
 
 
 def _usable(summary: RunSummary) -> list[CellSummary]:

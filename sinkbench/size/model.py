@@ -38,6 +38,10 @@ class Figure:
         return "extrapolated" if self.times <= TWICE else "extrapolated beyond twice"
 
 
+def exactly(value: float, times: float) -> Figure:
+    return Figure(value, value, value, times)
+
+
 def resampled(values: Sequence[float]) -> Rows:
     """The median, then those of resamples. One seed for all: figures with equally many trials are drawn by the same
     trials, so that what disturbed a block is in all of them together."""
@@ -49,7 +53,7 @@ def resampled(values: Sequence[float]) -> Rows:
 def figure(rows: Rows, trials: int, times: float = 1.0) -> Figure:
     """The estimate with the range of its resamples: 95 %, widened for few trials, so of fewer than 5 lowest-highest."""
     if trials < 2:
-        return Figure(float(rows[0]), float(rows[0]), float(rows[0]), times)
+        return exactly(float(rows[0]), times)
     tail = (1 - widened_level(trials)) / 2
     # No interpolation: what no number of tasks reaches is infinite.
     low, high = np.quantile(rows[1:], tail, method="lower"), np.quantile(rows[1:], 1 - tail, method="higher")

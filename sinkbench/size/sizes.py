@@ -15,7 +15,7 @@ from sinkbench.metrics.queries import job_of
 from sinkbench.results import CellSummary, TrialRecord
 from sinkbench.size.asked import ALL, Asked
 from sinkbench.size.measured import Measured, Point
-from sinkbench.size.model import TWICE, Curve, Figure, Rows, fewest, figure, resampled
+from sinkbench.size.model import TWICE, Curve, Figure, Rows, exactly, fewest, figure, resampled
 
 MOST_TASKS = 1_000
 OUTAGE_SECONDS = 3_600
@@ -101,27 +101,33 @@ class _Sizing:
     def run(self) -> None:
         start = self._tasks(1)
         if math.isinf(start[0]):
-            self._fail_rate()
+            rates = self._rates(range(1, MOST_TASKS + 1))[0]
+            most = f"at most {whole(rates.max())} with {int(np.argmax(rates)) + 1} tasks"
+            where = "by the fitted law" if self.curve.has_law else "on from the measured rates"
+            self.found.fails.append(f"rate: needs {whole(self.asked.needed)}, {most} {where}")
             return
         workers = self._workers(self._nearest(int(start[0])))
         rows = self._tasks(workers)
-        if math.isinf(rows[0]):
-            # The law falls again before so many.
-            rows = start
+        # By a law the rate may have fallen again with so many.
+        rows = start if math.isinf(rows[0]) else rows
         tasks = int(rows[0])
-        point = self._nearest(tasks)
-        figures, beyond = self.found.figures, self.curve.beyond(tasks)
+        rates, point, beyond = self._rates([tasks])[:, 0], self._nearest(tasks), self.curve.beyond(tasks)
+        figures = self.found.figures
         figures["tasks"] = figures["partitions"] = figure(rows, self.curve.trials, beyond)
-        figures["workers"] = Figure(workers, workers, workers, self.far)
-        rates = self._rates([tasks])[:, 0]
-        self._check_broken(tasks)
-        self._check_p99(self.asked.rate / float(rates[0]))
-        self._connections(point, tasks, beyond)
+        figures["workers"] = exactly(workers, self.far)
+        cell, seen = point.cell, point.cell.connections
+        if seen.clients_peak is not None:
+            figures["connections"] = exactly(math.ceil(seen.clients_peak / cell.tasks * tasks), beyond)
+        if seen.server_peak is not None and cell.pool is not None:
+            # A pooler opens as many as its pool has, for any number of tasks.
+            figures["server_connections"] = exactly(seen.server_peak, beyond)
         self._resources(point)
         spare = rates - self.asked.rate
         behind = np.where(spare > 0, OUTAGE_SECONDS * self.asked.rate / np.where(spare > 0, spare, 1), math.inf)
         figures["catch_up_seconds"] = figure(behind, self.curve.trials, max(beyond, self.distance))
-        self.found.binds = self._first_bound(point)
+        self._check_broken(tasks)
+        self._check_p99(self.asked.rate / float(rates[0]), cell.tasks)
+        self.found.binds = self._first_bound(cell)
 
     def _rates(self, tasks: Sequence[int]) -> Rows:
         return self.curve.at(tasks) / self.larger
@@ -129,14 +135,6 @@ class _Sizing:
     def _tasks(self, step: int) -> Rows:
         steps = range(step, MOST_TASKS + 1, step)
         return fewest(self._rates(steps), steps, self.asked.needed)
-
-    def _fail_rate(self) -> None:
-        steps = range(1, MOST_TASKS + 1)
-        rates = self._rates(steps)[0]
-        best = int(np.argmax(rates))
-        where = "by the fitted law" if self.curve.has_law else "on from the measured rates"
-        text = f"rate: needs {whole(self.asked.needed)}, at most {whole(rates[best])} with {steps[best]} tasks {where}"
-        self.found.fails.append(text)
 
     def _nearest(self, tasks: int) -> Point:
         points = self.one.points or self.one.capacities
@@ -147,83 +145,65 @@ class _Sizing:
         cores = seconds * self.larger * self.asked.needed / 1e6
         return max(1, math.ceil(cores / self.asked.cores_per_worker)) + self.asked.may_fail
 
-    def _check_broken(self, tasks: int) -> None:
-        working = max(self.curve.tasks)
-        for count, verdict in sorted(self.one.broken.items()):
-            if working < count <= tasks:
-                self.found.fails.append(f"tasks: {tasks} are needed, with {count}: {verdict}")
-                return
-
-    def _check_p99(self, share: float) -> None:
-        """From constant loads: the lowest at this share of its capacity or above. One below that is too slow, or is not
-        sustained, decides, too; one above that is too slow does not."""
-        wanted, nearest = self.asked.p99_ms, None
-        for at, cell in sorted(((self._share(cell), cell) for cell in self.one.loads), key=lambda each: each[0]):
-            p99, where = find(cell, "latency_ms.p99"), f"at {percent(at)} of its capacity"
-            if not cell.passed:
-                if at <= share and ReasonCode.NOT_SUSTAINED in {fault.code for fault in cell.faults}:
-                    self.found.fails.append(
-                        f"rate: {whole(cell.offered_records_per_second)} is not sustained ({where})"
-                    )
-                continue
-            if nearest is not None or p99 is None:
-                continue
-            if at >= share:
-                nearest = Figure(p99, p99, p99, self.distance)
-            if wanted is not None and p99 > wanted:
-                (self.found.fails if at <= share else self.found.unknown).append(f"p99: {milliseconds(p99)} ms {where}")
-        if nearest is not None:
-            self.found.figures["p99_ms"] = nearest
-        elif wanted is not None and not any(text.startswith("p99") for text in self.found.fails):
-            tasks = self.curve.tasks[-1]
-            least = whole(share * float(self.curve.at([tasks])[0, 0]))
-            self.found.unknown.append(
-                f"p99: no constant load of {least}/s or more with {tasks} tasks ({percent(share)} of their capacity)"
-            )
-
-    def _share(self, cell: CellSummary) -> float:
-        return (cell.offered_records_per_second or 0.0) / float(self.curve.at([cell.tasks])[0, 0])
-
-    def _connections(self, point: Point, tasks: int, beyond: float) -> None:
-        seen, pooled = point.cell.connections, point.cell.pool is not None
-        for name, count in (("connections", seen.clients_peak), ("server_connections", seen.server_peak)):
-            if count is None or (name == "server_connections" and not pooled):
-                continue
-            # A pooler opens as many as its pool has, for any number of tasks.
-            value = count if name == "server_connections" else math.ceil(count / point.cell.tasks * tasks)
-            self.found.figures[name] = Figure(value, value, value, beyond)
-
     def _resources(self, point: Point) -> None:
         """Cores of each service on the path, disk and network, at the rate."""
-        figures, rate = self.found.figures, self.asked.rate
-        put = partial(self._per_record, point)
-        services = services_of(point)
-        for name in services:
-            found = put(lambda trial, name=name: trial.cpu_seconds_per_million.get(name), self.larger * rate / 1e6)
-            if found is not None:
-                figures[f"cores.{name}"] = found
-        total = put(lambda trial: _sum(trial, services), self.larger * rate / 1e6)
-        disk = put(lambda trial: trial.disk_bytes_per_record, self.scale * rate * _DAY / 1e9)
-        network = put(lambda trial: trial.fetched_bytes_per_record, self.scale * rate / 1e6)
-        for name, value in (("cores", total), ("disk_gb_a_day", disk), ("network_mb", network)):
-            if value is not None:
-                figures[name] = value
-        if disk is not None and (days := self.asked.keep_days) is not None:
-            figures["disk_gb_kept"] = Figure(disk.value * days, disk.low * days, disk.high * days, disk.times)
+        used = {
+            name: seconds or 0.0
+            for name, seconds in point.cell.cpu_seconds_per_million.items()
+            if name != CONTROLLER and not name.startswith("loadgen")
+        }
+        services = [name for name, seconds in used.items() if seconds > _LEAST_SHARE * sum(used.values())]
+        cores, written = self.larger * self.asked.rate / 1e6, self.scale * self.asked.rate / 1e6
+        wanted: dict[str, tuple[Callable[[TrialRecord], float | None], float]] = {
+            **{f"cores.{name}": (partial(_cpu, [name]), cores) for name in services},
+            "cores": (partial(_cpu, services), cores),
+            "disk_gb_a_day": (lambda trial: trial.disk_bytes_per_record, written * _DAY / 1e3),
+            "disk_gb_kept": (
+                lambda trial: trial.disk_bytes_per_record,
+                written * _DAY / 1e3 * (self.asked.keep_days or 0),
+            ),
+            "network_mb": (lambda trial: trial.fetched_bytes_per_record, written),
+        }
+        for name, (of, factor) in wanted.items():
+            values = [value for trial in point.trials if (value := of(trial)) is not None]
+            if values and factor:
+                self.found.figures[name] = figure(resampled(values) * factor, len(values), self.far)
 
-    def _per_record(self, point: Point, of: Callable[[TrialRecord], float | None], factor: float) -> Figure | None:
-        values = [value for trial in point.trials if (value := of(trial)) is not None]
-        return figure(resampled(values) * factor, len(values), self.far) if values else None
+    def _check_broken(self, tasks: int) -> None:
+        fewest_broken = min((count for count in self.one.broken if count > self.curve.tasks[-1]), default=math.inf)
+        if fewest_broken <= tasks:
+            verdict = self.one.broken[int(fewest_broken)]
+            self.found.fails.append(f"tasks: {tasks} are needed, with {fewest_broken}: {verdict}")
 
-    def _first_bound(self, point: Point) -> str:
+    def _check_p99(self, share: float, tasks: int) -> None:
+        """From constant loads: the lowest at this share of its capacity or above. One below that is too slow, or is not
+        sustained, decides, too; one above that is too slow does not. `tasks` are those to measure it with."""
+        wanted, fails, unknown = self.asked.p99_ms, self.found.fails, self.found.unknown
+        known = self.found.figures
+        capacity = {cell.tasks: float(self.curve.at([cell.tasks])[0, 0]) for cell in self.one.loads}
+        loads = [((cell.offered_records_per_second or 0.0) / capacity[cell.tasks], cell) for cell in self.one.loads]
+        for at, cell in sorted(loads, key=lambda each: each[0]):
+            p99, where = find(cell, "latency_ms.p99"), f"at {percent(at)} of its capacity"
+            if at <= share and ReasonCode.NOT_SUSTAINED in {fault.code for fault in cell.faults}:
+                fails.append(f"rate: {whole(cell.offered_records_per_second)} is not sustained ({where})")
+            if not cell.passed or p99 is None or "p99_ms" in known:
+                continue
+            if at >= share:
+                known["p99_ms"] = exactly(p99, self.distance)
+            if wanted is not None and p99 > wanted:
+                (fails if at <= share else unknown).append(f"p99: {milliseconds(p99)} ms {where}")
+        if wanted is not None and "p99_ms" not in known and not any(text.startswith("p99") for text in fails):
+            least = whole(share * float(self.curve.at([tasks])[0, 0]))
+            unknown.append(f"p99: no constant load of {least}/s or more with {tasks} tasks ({percent(share)} of these)")
+
+    def _first_bound(self, cell: CellSummary) -> str:
         """What is exhausted first if the rate grows, by what the machine and the services of the run had."""
-        cell, bounds = point.cell, {}
-        cores = self.found.figures.get("cores")
+        bounds, cores, seen = {}, self.found.figures.get("cores"), cell.connections
         if cores is not None and cores.value > 0 and self.one.cores:
             bounds[f"CPU ({self.one.cores:g} cores)"] = self.one.cores * self.asked.rate / cores.value
-        limit, seen = cell.connections.server_limit, cell.connections.server_peak
-        if limit and seen and cell.pool is None and (tasks := int(limit / (seen / cell.tasks))):
-            bounds[f"{limit} server connections"] = float(self._rates([tasks])[0, 0])
+        if seen.server_limit and seen.server_peak and cell.pool is None:
+            tasks = seen.server_limit * cell.tasks // seen.server_peak
+            bounds[f"{seen.server_limit} connections"] = float(self._rates([tasks])[0, 0])
         if cell.limit_records_per_second is not None:
             bounds["the sink alone"] = cell.limit_records_per_second / self.larger
         if self.curve.has_law:
@@ -232,16 +212,6 @@ class _Sizing:
         return "" if first is None else f"{first} at {whole(bounds[first])}/s"
 
 
-def services_of(point: Point) -> list[str]:
-    """The services that take a hundredth of the CPU time or more, without load generators."""
-    used = {
-        name: seconds or 0.0
-        for name, seconds in point.cell.cpu_seconds_per_million.items()
-        if name != CONTROLLER and not name.startswith("loadgen")
-    }
-    return [name for name, seconds in used.items() if seconds > _LEAST_SHARE * sum(used.values())]
-
-
-def _sum(trial: TrialRecord, services: Sequence[str]) -> float | None:
+def _cpu(services: Sequence[str], trial: TrialRecord) -> float | None:
     found = [trial.cpu_seconds_per_million.get(name) for name in services]
-    return None if None in found or not found else sum(seconds or 0.0 for seconds in found)
+    return sum(seconds or 0.0 for seconds in found) if found and None not in found else None

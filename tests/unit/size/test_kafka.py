@@ -75,8 +75,8 @@ def test_a_sweep_has_a_row_a_cluster_and_a_rate_its_fewest_brokers(capsys: pytes
     asked = ["size", "kafka", *OF_EACH, "--brokers", "3..12", "--rate", "20000", "--bytes", "4096"]
     assert main(asked) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[:11]] == ["brokers", *map(str, range(3, 13))]
-    assert lines[11] == "Fewest brokers for 82 MB/s at 80%: 5 (68% of 120 MB/s; network binds)"
+    assert [line.split()[0] for line in lines if line[0].isdigit()] == [*map(str, range(3, 13))]
+    assert lines[-3] == "Fewest brokers for 82 MB/s at 80%: 5 (68% of 120 MB/s; network binds)"
     assert max(map(len, lines)) <= 100
     assert main([*asked, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -88,7 +88,7 @@ def test_a_sweep_has_a_row_a_cluster_and_a_rate_its_fewest_brokers(capsys: pytes
 def test_a_limit_that_is_infinite_is_none_in_json(capsys: pytest.CaptureFixture[str]) -> None:
     alone = ["--brokers", "1", "--replicas", "1", "--groups", "0", "--storage-mb", "250", "--network-mb", "96"]
     assert main(["size", "kafka", *alone]) == 0
-    assert capsys.readouterr().out.splitlines()[1].count("no limit") == 2
+    assert capsys.readouterr().out.count("no limit") == 2
     assert main(["size", "kafka", *alone, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["clusters"][0]["terms_mb"]["network"] is None
 

@@ -82,7 +82,7 @@ def test_what_a_pipeline_takes_at_the_rate_is_what_it_took_for_a_record() -> Non
     assert found.figures["tasks"].basis == "measured"
     # 100 connections are those of 16 tasks.
     assert found.binds == "CPU (2 cores) at 117,647/s"
-    assert only(run(ONE, cpu_seconds_per_million={"connect": 1})).binds == "100 server connections at 160,000/s"
+    assert only(run(ONE, cpu_seconds_per_million={"connect": 1})).binds == "100 connections at 160,000/s"
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def load(rate: float, p99: float | None = None, *, sustained: bool = True, trial
     [
         ([load(15_000, 900)], "qualifies", ""),
         ([load(15_000, 1_000), load(10_000, 2)], "qualifies", ""),
-        ([load(14_999, 900)], "not decided", "p99: no constant load of 15,000/s or more with 3 tasks (50 %"),
+        ([load(14_999, 900)], "not decided", "p99: no constant load of 15,000/s or more with 3 tasks (50 % of these)"),
         ([load(15_000, 900, trials=2)], "not decided", "p99: no constant load"),
         ([load(15_000)], "not decided", "p99: no constant load"),
         ([], "not decided", "p99: no constant load"),
