@@ -105,6 +105,7 @@ def _details(each: Size) -> list[str]:
     behind, p99, kept = figures["catch_up_seconds"], figures.get("p99_ms"), figures.get("disk_gb_kept")
     latest = in_time(behind.high) if math.isfinite(behind.high) else "never"
     most = whole(tasks.high) if math.isfinite(tasks.high) else "not reached"
+    ends = f" ({whole(tasks.low)}-{most})" if tasks.low < tasks.high else ""
     takes = [
         services,
         f"p99 {milliseconds(p99.value)} ms" if p99 else "",
@@ -112,7 +113,7 @@ def _details(each: Size) -> list[str]:
         f"after 1 h down {in_time(behind.value)} ({in_time(behind.low)}-{latest})",
     ]
     far = [
-        f"tasks {_far(tasks)} ({whole(tasks.low)}-{most}), rest {_far(figures.get('cores'))}",
+        f"tasks {_far(tasks)}{ends}, rest {_far(figures.get('cores'))}",
         f"first limit: {each.binds}" if each.binds else "",
     ]
     said = [*each.unknown, *("; ".join(filter(None, texts)) for texts in (takes, far))]

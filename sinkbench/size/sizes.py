@@ -194,7 +194,9 @@ class _Sizing:
                 (fails if at <= share else unknown).append(f"p99: {milliseconds(p99)} ms {where}")
         if wanted is not None and "p99_ms" not in known and not any(text.startswith("p99") for text in fails):
             least = whole(share * float(self.curve.at([tasks])[0, 0]))
-            unknown.append(f"p99: no constant load of {least}/s or more with {tasks} tasks ({percent(share)} of these)")
+            unknown.append(
+                f"p99: no constant load of {least}/s or more with {tasks} tasks ({percent(share)} of their rate)"
+            )
 
     def _first_bound(self, cell: CellSummary) -> str:
         """What is exhausted first if the rate grows, by what the machine and the services of the run had."""

@@ -161,7 +161,11 @@ def load(rate: float, p99: float | None = None, *, sustained: bool = True, trial
     [
         ([load(15_000, 900)], "qualifies", ""),
         ([load(15_000, 1_000), load(10_000, 2)], "qualifies", ""),
-        ([load(14_999, 900)], "not decided", "p99: no constant load of 15,000/s or more with 3 tasks (50 % of these)"),
+        (
+            [load(14_999, 900)],
+            "not decided",
+            "p99: no constant load of 15,000/s or more with 3 tasks (50 % of their rate)",
+        ),
         ([load(15_000, 900, trials=2)], "not decided", "p99: no constant load"),
         ([load(15_000)], "not decided", "p99: no constant load"),
         ([], "not decided", "p99: no constant load"),
