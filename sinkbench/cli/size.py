@@ -16,8 +16,11 @@ from sinkbench.size.measured import measured, stored_runs
 from sinkbench.size.sizes import sizes as find_sizes
 
 AsJson = Annotated[bool, typer.Option("--json", help="for other programs")]
-Rate = Annotated[float | None, typer.Option(help="records/s", show_default=False)]
-Bytes = Annotated[float | None, typer.Option("--bytes", help="of a record", show_default=False)]
+
+
+def _number(*names: str, what: str, least: float = 0.001, most: float = 1e12, default: bool = False) -> Any:
+    """An option that is a number in these bounds; infinity and NaN are in none."""
+    return typer.Option(*names, help=what, min=least, max=most, show_default=default)
 
 
 class _Sizes(TyperGroup):
@@ -35,28 +38,24 @@ app.add_typer(sizes, name="size")
 
 @sizes.command()
 def kafka(
-    storage_mb: Annotated[float, typer.Option(help="what a broker's storage sustains, in MB/s")],
-    network_mb: Annotated[float, typer.Option(help="what its network sustains")],
+    storage_mb: Annotated[float, _number(what="what a broker's storage sustains, in MB/s")],
+    network_mb: Annotated[float, _number(what="what its network sustains")],
     storage_network_mb: Annotated[
-        float | None,
-        typer.Option(help="what the network to its storage sustains (default: no limit, as of a local disk)"),
+        float | None, _number(what="what the network to its storage sustains (default: no limit, as of a local disk)")
     ] = None,
-    replicas: Annotated[int, typer.Option(help="of each partition")] = 3,
-    groups: Annotated[int, typer.Option(help="consumer groups: one for each pipeline")] = 1,
+    replicas: Annotated[int, _number(what="of each partition", least=1, default=True)] = 3,
+    groups: Annotated[int, _number(what="consumer groups: one for each pipeline", least=0, default=True)] = 1,
     brokers: Annotated[str | None, typer.Option(help="a number, or several as 3..12", show_default=False)] = None,
-    rate: Rate = None,
-    record_bytes: Bytes = None,
-    rate_mb: Annotated[float | None, typer.Option(help="the rate in MB/s", show_default=False)] = None,
-    utilization: Annotated[float, typer.Option(help="the share of the limit that is used")] = 0.8,
+    rate: Annotated[float | None, _number(what="records/s")] = None,
+    record_bytes: Annotated[float | None, _number("--bytes", what="of a record", least=1)] = None,
+    rate_mb: Annotated[float | None, _number(what="the rate in MB/s")] = None,
+    utilization: Annotated[float, _number(what="the share of the limit that is used", most=1, default=True)] = 0.8,
     as_json: AsJson = False,
 ) -> None:
     """The sustained limit of a cluster, and what binds; with a rate the fewest brokers for it."""
     wanted = formula.rate_mb_of(rate, record_bytes, rate_mb)
     if brokers is None and wanted is None:
         raise SizeError("size kafka: needs --brokers for a limit, or a rate for the fewest brokers")
-    formula.positive(utilization, "--utilization")
-    if utilization > 1:
-        raise SizeError(f"--utilization {utilization:g}: must be a share up to 1, as 0.8 for 80 %")
     of_each = (storage_mb, math.inf if storage_network_mb is None else storage_network_mb, network_mb)
     clusters = [
         formula.Cluster(count, replicas, groups, *of_each)
@@ -65,51 +64,47 @@ def kafka(
     one = formula.Cluster(replicas, replicas, groups, *of_each)
     fewest = None if wanted is None else formula.fewest_brokers(one, wanted, utilization)
     if as_json:
-        found = {"clusters": [formula.row(each, utilization) for each in clusters], "rate_mb": wanted}
-        found["fewest"] = None if fewest is None else formula.row(fewest, utilization)
-        write(json.dumps(found, indent=2) + "\n")
-        return
-    write("\n".join(formula.lines(clusters, utilization, wanted, fewest)) + "\n")
+        rows = [None if each is None else formula.row(each, utilization) for each in (fewest, *clusters)]
+        _put({"rate_mb": wanted, "fewest": rows[0], "clusters": rows[1:]})
+    else:
+        _put(formula.lines(clusters, utilization, wanted, fewest))
 
 
 @sizes.command()
 def runs(
-    rate: Annotated[float, typer.Option(help="records/s")],
+    rate: Annotated[float, _number(what="records/s")],
     names: Annotated[
         list[str] | None,
         typer.Argument(metavar="RUN", help="as in `show` (default: the newest of each mode)", show_default=False),
     ] = None,
     record_bytes: Annotated[
-        float | None, typer.Option("--bytes", help="of a record (default: as measured)", show_default=False)
+        float | None, _number("--bytes", what="of a record (default: as measured)", least=1)
     ] = None,
     p99: Annotated[str | None, typer.Option(help="at most, as 500ms or 1s", show_default=False)] = None,
     queries: Annotated[str, typer.Option(help="answered by an index: all, none, or how many")] = "none",
-    headroom: Annotated[float, typer.Option(help="share of the rate that stays free")] = 0.3,
-    keep_days: Annotated[float | None, typer.Option(help="days that records are kept", show_default=False)] = None,
-    workers_may_fail: Annotated[int, typer.Option(help="workers to have more")] = 1,
-    cores_per_worker: Annotated[float, typer.Option(help="of a worker's machine")] = 2.0,
+    headroom: Annotated[
+        float, _number(what="share of the rate that stays free", least=0, most=0.99, default=True)
+    ] = 0.3,
+    keep_days: Annotated[float | None, _number(what="days that records are kept")] = None,
+    workers_may_fail: Annotated[int, _number(what="workers to have more", least=0, most=99, default=True)] = 1,
+    cores_per_worker: Annotated[float, _number(what="of a worker's machine", default=True)] = 2.0,
     as_json: AsJson = False,
     results: Results = RESULTS,
 ) -> None:
     """Which pipelines meet a requirement, with tasks, workers, connections, cores, disk and network. Exit code 3 if
     none does and one is not decided, 1 if all fail."""
-    asked = Asked(
-        rate=rate,
-        record_bytes=record_bytes,
-        p99_ms=None if p99 is None else p99_of(p99),
-        queries=queries_of(queries),
-        headroom=headroom,
-        keep_days=keep_days,
-        may_fail=workers_may_fail,
-        cores_per_worker=cores_per_worker,
-    )
+    p99_ms = None if p99 is None else p99_of(p99)
+    known = (headroom, keep_days, workers_may_fail, cores_per_worker)
+    asked = Asked(rate, record_bytes, p99_ms, queries_of(queries), *known)
     kept = stored_runs(names or [], results)
     found = find_sizes(measured(kept, record_bytes), asked)
     used = [f"{each.summary.run}{'' if each.summary.complete else ' (not finished)'}" for each in kept]
-    if as_json:
-        write(json.dumps(plain(found, asked, used), indent=2, ensure_ascii=False) + "\n")
-    else:
-        write("\n".join(lines(found, asked, used)) + "\n")
+    _put(plain(found, asked, used) if as_json else lines(found, asked, used))
     states = {each.state for each in found}
     if "qualifies" not in states:
         raise typer.Exit(EXIT_INCONCLUSIVE if "not decided" in states else EXIT_CHECK_FAILED)
+
+
+def _put(found: dict[str, Any] | list[str]) -> None:
+    text = json.dumps(found, indent=2, ensure_ascii=False) if isinstance(found, dict) else "\n".join(found)
+    write(f"{text}\n")

@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass
 
 from sinkbench.errors import SizeError
-from sinkbench.size.kafka import positive, share
 
 ALL = "all"
 _UNITS_MS = {"ms": 1.0, "s": 1_000.0, "min": 60_000.0}
@@ -27,16 +26,6 @@ class Asked:
     keep_days: float | None = None
     may_fail: int = 1
     cores_per_worker: float = 2.0
-
-    def __post_init__(self) -> None:
-        positive(self.rate, "--rate")
-        share(self.headroom, "--headroom")
-        positive(self.cores_per_worker, "--cores-per-worker")
-        for option, value in (("--bytes", self.record_bytes), ("--keep-days", self.keep_days)):
-            if value is not None:
-                positive(value, option)
-        if self.may_fail < 0:
-            raise SizeError(f"--workers-may-fail {self.may_fail}: must be 0 or more")
 
     @property
     def needed(self) -> float:

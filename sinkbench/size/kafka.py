@@ -19,20 +19,6 @@ MOST_IN_SWEEP = 30
 _EQUAL = 1e-9
 
 
-def positive(value: float, option: str) -> float:
-    """SizeError for 0, negative numbers, infinity and NaN."""
-    if not 0 < value < math.inf:
-        raise SizeError(f"{option} {value:g}: must be a number above 0")
-    return value
-
-
-def share(value: float, option: str, *, least: float = 0.0) -> float:
-    """SizeError unless it is from `least` to below 1."""
-    if not least <= value < 1:
-        raise SizeError(f"{option} {value:g}: must be a share from {least:g} to below 1, as 0.3 for 30 %")
-    return value
-
-
 @dataclass(frozen=True)
 class Cluster:
     """Equal brokers; what one of them sustains, in MB/s: its storage, the network to that, and its own network."""
@@ -45,17 +31,9 @@ class Cluster:
     network_mb: float
 
     def __post_init__(self) -> None:
-        positive(self.replicas, "--replicas")
         if self.brokers < self.replicas:
-            raise SizeError(
-                f"--brokers {self.brokers}: cannot hold {self.replicas} replicas; give as many brokers, or more"
-            )
-        if self.groups < 0:
-            raise SizeError(f"--groups {self.groups}: must be 0 or more; each pipeline is a consumer group")
-        for name in ("storage", "storage_network", "network"):
-            # A disk within a broker has no network to it: that is infinite.
-            if not (value := getattr(self, f"{name}_mb")) > 0:
-                raise SizeError(f"--{name.replace('_', '-')}-mb {value:g}: must be MB/s above 0")
+            few = f"--brokers {self.brokers}: cannot hold {self.replicas} replicas"
+            raise SizeError(f"{few}; give as many brokers, or more")
 
     @property
     def terms(self) -> dict[str, float]:
@@ -93,17 +71,12 @@ def brokers_of(text: str) -> list[int]:
 
 
 def rate_mb_of(rate: float | None, record_bytes: float | None, rate_mb: float | None) -> float | None:
-    """The required rate in MB/s, from records/s and bytes, or as it is; None without one. SizeError for both."""
-    if rate_mb is not None:
-        if rate is not None or record_bytes is not None:
-            raise SizeError("--rate-mb: is the whole rate; leave out --rate and --bytes")
-        return positive(rate_mb, "--rate-mb")
-    if (rate is None) != (record_bytes is None):
-        given = "--bytes" if rate is None else "--rate"
-        raise SizeError(f"{given}: a rate is --rate in records/s with --bytes of a record, or --rate-mb")
-    if rate is None or record_bytes is None:
-        return None
-    return positive(rate, "--rate") * positive(record_bytes, "--bytes") / 1e6
+    """The required rate in MB/s, from records/s and bytes, or as it is; None without one. SizeError for half of it."""
+    given = {"--rate": rate, "--bytes": record_bytes, "--rate-mb": rate_mb}
+    names = [name for name, value in given.items() if value is not None]
+    if names not in ([], ["--rate", "--bytes"], ["--rate-mb"]):
+        raise SizeError(f"{' and '.join(names)}: a rate is --rate with --bytes of a record, or --rate-mb alone")
+    return rate_mb if rate is None or record_bytes is None else rate * record_bytes / 1e6
 
 
 def row(cluster: Cluster, utilization: float) -> dict[str, Any]:
