@@ -57,18 +57,21 @@ class Measured:
     law_run: str = ""
     asked: list[CellSummary] = field(default_factory=list)
     loses: bool = False
+    lost: int = 0
     runs: list[str] = field(default_factory=list)
 
 
 def stored_runs(names: Sequence[str], results: Path) -> list[StoredRun]:
     """The named runs; without names the newest finished ones that have a final cell of a pipeline, for each mode, and
-    its scaling. SizeError with what would measure it, if there are none."""
+    its scaling, and newer ones in which it failed. SizeError with what would measure it, if there are none."""
     wanted = list(dict.fromkeys(find_run(name, results) for name in names))
     seen: set[tuple[str, str]] = set()
     for row in [] if names or not results.exists() else list_runs(results):
-        if row.summary is not None and row.summary.complete and (new := _has(row.summary) - seen):
-            wanted.append(results / row.run)
-            seen |= new
+        if row.summary is not None and row.summary.complete:
+            final, failed = _has(row.summary)
+            wanted += [results / row.run] if (final | failed) - seen else []
+            # At another number of tasks it may not fail.
+            seen |= final
     kept = [load_run(path) for path in wanted]
     if not any(_usable(each.summary) for each in kept):
         commands = "; ".join(f"`{command}` ({what})" for command, what in COMMANDS.items())
@@ -98,6 +101,7 @@ def _add(one: Measured, kept: StoredRun, cell: CellSummary) -> None:
             # A law is of one run's rates.
             one.scaling, one.law_run, one.points = law, summary.run, {}
     one.loses = one.loses or loses_buffered(kept, cell)
+    one.lost += find(cell, "audit.lost") or 0
     one.asked += [cell] if cell.queries else []
     count = len(rate.values) if (rate := usable_rate(cell)) else 0
     if cell.mode == "sustain" or (cell.mode == "capacity" and is_final(cell)):
@@ -106,10 +110,12 @@ def _add(one: Measured, kept: StoredRun, cell: CellSummary) -> None:
         return
     points = one.points if cell.mode == "drain" else one.capacities
     # What is newer decides, whether it is a rate or a failure.
-    if cell.tasks in points or cell.tasks in one.broken:
+    if cell.tasks in points or (cell.mode == "drain" and cell.tasks in one.broken):
         return
-    if not cell.passed:
+    if not cell.passed and cell.mode == "drain":
         one.broken[cell.tasks] = cell.verdict
+    elif not cell.passed:
+        one.too_few = one.too_few or cell.verdict
     elif cell.at_least is not None:
         one.too_few = one.too_few or f"not final: {cell.at_least.text}"
     elif count < FEWEST_TRIALS:
@@ -129,9 +135,11 @@ def _usable(summary: RunSummary) -> list[CellSummary]:
     return [cell for cell in cells if cell.rescale is None and cell.reads_per_second is None]
 
 
-def _has(summary: RunSummary) -> set[tuple[str, str]]:
+def _has(summary: RunSummary) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
+    """What is final in a run, and what failed."""
+    laws = {(each.label, "scaling") for each in summary.scaling if each.supported}
     final = {(_key(cell), cell.mode) for cell in _usable(summary) if is_final(cell)}
-    return final | {(each.label, "scaling") for each in summary.scaling if each.supported}
+    return final | laws, {(_key(cell), cell.mode) for cell in _usable(summary) if not cell.passed}
 
 
 def _key(cell: CellSummary) -> str:

@@ -58,6 +58,8 @@ def size_of(one: Measured, asked: Asked) -> Size:
     _check_queries(found, asked)
     if one.loses:
         found.fails.append("loss: loses buffered records when a task stops")
+    if one.lost:
+        found.fails.append(f"loss: {whole(one.lost)} records in these runs")
     scale = 1.0 if asked.record_bytes is None or one.record_bytes is None else asked.record_bytes / one.record_bytes
     if max(scale, 1 / scale) > TWICE or (asked.record_bytes is not None and one.record_bytes is None):
         size = "of unknown size" if one.record_bytes is None else f"of {whole(one.record_bytes)} bytes"

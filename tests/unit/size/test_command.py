@@ -23,7 +23,9 @@ JDBC, BULK = "postgres/jdbc", "elasticsearch/camel-bulk"
 SCALING, SUSTAIN, EARLIER, QUICK = range(21, 25)
 
 
-def store(root: Path, day: int, content: dict[str, Any], count: int = 3, *, complete: bool = True) -> str:
+def store(
+    root: Path, day: int, content: dict[str, Any], count: int = 3, *, complete: bool = True, failed: str = ""
+) -> str:
     """A run of that plan, in which six tasks store twice as much as three, and twelve less than four times."""
     plan = MODES[content.get("mode", "drain")].model_validate({"seed": 1, **content})
     connectors = connectors_in(root, JDBC, BULK)
@@ -39,7 +41,9 @@ def store(root: Path, day: int, content: dict[str, Any], count: int = 3, *, comp
         seen = {"cpu_seconds_per_million": CPU, "connections": Connections(clients_peak=6 * cell.tasks)}
         for block in range(1, count + 1):
             name = f"{cell.sink}{cell.tasks}-{block}"
-            folder.append_trial(trial(rate - block, cell, trial=name, block=block, **seen, **latency))
+            folder.append_trial(
+                trial(rate - block, cell, trial=name, block=block, invalid=[failed] * bool(failed), **seen, **latency)
+            )
     taken = read_trials(folder.trials_path)
     folder.write_summary(summary_of(folder.run, plan, cells, taken, complete=complete, environment={}))
     return folder.run
@@ -72,6 +76,17 @@ def test_the_newest_runs_of_each_mode_and_the_scaling_are_read(
     assert jdbc["figures"]["cores"]["value"] == pytest.approx(16.5 * 0.02)
     assert (bulk["state"], bulk["curve"]) == ("not decided", "line")
     assert bulk["not_decided"][0].startswith("p99: no constant load")
+
+
+def test_a_newer_failure_is_read_and_holds_for_as_many_tasks(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = {"name": "connections", "pipelines": [BULK], "multiples": [8]}
+    run = store(results.parent, 28, content, failed="no connections")
+    found = asked(capsys, "--rate", "20000", "--results", str(results))
+    assert found["runs"][0] == run
+    assert [each["state"] for each in found["pipelines"]] == ["qualifies", "qualifies"]
+    found = asked(capsys, "--rate", "580000", "--headroom", "0", "--results", str(results))
+    (bulk,) = (each for each in found["pipelines"] if each["fails"])
+    assert "with 24: invalid: no connections" in bulk["fails"][0]
 
 
 def test_what_is_printed_fits_a_screen_and_says_what_is_assumed(

@@ -11,7 +11,7 @@ from sinkbench.analysis.scalability import Law
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import Cell
 from sinkbench.results import Asked as Query
-from sinkbench.results import CellSummary, Connections, LatencyMs, Pool
+from sinkbench.results import Audit, CellSummary, Connections, LatencyMs, Pool
 from sinkbench.runs.reader import StoredRun
 from sinkbench.size.asked import Asked
 from sinkbench.size.lines import lines, plain
@@ -216,6 +216,11 @@ def test_a_pipeline_that_loses_records_when_a_task_stops_does_not_qualify() -> N
     assert only(aggregates).fails == ["loss: loses buffered records when a task stops"]
 
 
+def test_a_pipeline_that_lost_records_without_a_fault_does_not_qualify_whatever_the_load_was() -> None:
+    lossy = load(15_000, 5).model_copy(update={"audit": Audit(produced=9, stored=7, lost=2, duplicates=0)})
+    assert only(run(ONE, lossy)).fails == ["loss: 2 records in these runs"]
+
+
 def test_records_of_another_size_are_scaled_up_to_twice_and_marked() -> None:
     found = only(run(ONE), record_bytes=1_024)
     assert values(found, "tasks", "cores", "network_mb") == pytest.approx([4, 2 * 17 * 0.02, 22])
@@ -243,6 +248,10 @@ def test_tasks_that_failed_in_larger_numbers_are_no_size() -> None:
     assert only(run(ONE, failed), rate=60_000).fails == ["tasks: 6 are needed, with 6: invalid: too many clients"]
     again = run(jdbc(60_000, 60_000, 60_000, tasks=6), name="newer")
     assert only(again, run(ONE, failed), rate=60_000).state == "qualifies"
+    # A search that found no capacity does not make the drain's rate unknown.
+    searched = cell_summary("postgres/jdbc", invalid=["no capacity"], mode="capacity", trials=1)
+    assert only(run({}, searched), run(ONE)).state == "qualifies"
+    assert only(run({}, searched)).unknown == ["rate: invalid: no capacity"]
     # The newer one decides, also if it failed.
     assert only(run({}, cell_summary("postgres/jdbc", 1.0, invalid=["x"])), run(ONE)).fails == ["rate: invalid: x"]
 
