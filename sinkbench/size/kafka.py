@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sinkbench.analysis.words import percent
 from sinkbench.errors import SizeError
 from sinkbench.tables.text import new_table, plain_text, words
 
@@ -92,15 +93,15 @@ def row(cluster: Cluster, utilization: float) -> dict[str, Any]:
 
 def lines(clusters: list[Cluster], utilization: float, rate_mb: float | None, fewest: Cluster | None) -> list[str]:
     """A row for each cluster, then the fewest brokers if a rate is given, and the assumptions."""
-    heads = ("storage", "storage network", "network", "limit", f"at {utilization:.0%}")
+    heads = ("storage", "storage network", "network", "limit", f"at {percent(utilization)}")
     rows = [
         [str(each.brokers), *map(_mb, (*each.terms.values(), each.limit_mb, each.limit_mb * utilization)), _binds(each)]
         for each in clusters
     ]
     said = plain_text([new_table("brokers", *heads, words("binds"), rows=rows)]).splitlines() if rows else []
     if fewest is not None and rate_mb is not None:
-        used = f"{rate_mb / fewest.limit_mb:.0%} of {_mb(fewest.limit_mb)} MB/s; {_binds(fewest)} binds"
-        said.append(f"Fewest brokers for {_mb(rate_mb)} MB/s at {utilization:.0%}: {fewest.brokers} ({used})")
+        used = f"{percent(rate_mb / fewest.limit_mb)} of {_mb(fewest.limit_mb)} MB/s; {_binds(fewest)} binds"
+        said.append(f"Fewest brokers for {_mb(rate_mb)} MB/s at {percent(utilization)}: {fewest.brokers} ({used})")
     one = fewest or clusters[0]
     return [
         *said,

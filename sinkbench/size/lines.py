@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sinkbench.analysis.words import NOT_MEASURED, few_of, in_time, milliseconds, significant, whole
+from sinkbench.analysis.words import NOT_MEASURED, few_of, in_time, milliseconds, percent, significant, whole
 from sinkbench.size.asked import Asked
 from sinkbench.size.model import TWICE, Figure
 from sinkbench.size.sizes import Size
@@ -24,7 +24,7 @@ def lines(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> list[str]
     measured = {each.measured.record_bytes for each in found}
     head = [*_wrapped(requirement(asked, measured), ""), *_wrapped(f"From {few_of(runs, 4)}", ""), ""]
     open_p99 = any(text.startswith("p99") for each in found if not each.fails for text in each.unknown)
-    end = [*([_HOW_P99] if open_p99 else []), "", _LEGEND, *_wrapped(assumptions(asked), "")]
+    end = [*([_HOW_P99] if open_p99 else []), "", _LEGEND, assumptions(asked)]
     sized = [each for each in found if not each.fails and each.figures]
     widths = [max(map(len, column)) for column in zip(_HEADS, *map(_row, sized), strict=True)]
     body, left = [], 0
@@ -48,14 +48,12 @@ def requirement(asked: Asked, measured: Collection[float | None]) -> str:
     size = f" of {whole(known[0])} bytes" if len(known) == 1 and known[0] else ""
     p99 = "" if asked.p99_ms is None else f", p99 at most {milliseconds(asked.p99_ms)} ms"
     queries = f", {asked.queries} queries from an index" if asked.queries else ""
-    return f"sinkbench size: {whole(asked.rate)} records/s{size}{p99}{queries}, {asked.headroom:.0%} headroom"
+    return f"sinkbench size: {whole(asked.rate)} records/s{size}{p99}{queries}, {percent(asked.headroom)} headroom"
 
 
 def assumptions(asked: Asked) -> str:
-    return (
-        f"Assumed: {asked.cores_per_worker:g} cores a worker, {asked.may_fail} may fail, as many partitions as tasks at"
-        " least, cores for added tasks, CPU and bytes a record as measured."
-    )
+    workers = f"{asked.cores_per_worker:g} cores a worker, {asked.may_fail} may fail"
+    return f"Assumed: {workers}; partitions: as tasks or more; cores for added tasks; a record as measured."
 
 
 def plain(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> dict[str, Any]:
@@ -113,7 +111,8 @@ def _details(each: Size) -> list[str]:
         f"after 1 h down {in_time(behind.value)} ({in_time(behind.low)}-{latest})",
     ]
     far = [
-        f"tasks {_far(tasks)}{ends}, rest {_far(figures.get('cores'))}",
+        f"tasks {_far(tasks)}{ends}",
+        f"cores, disk, MB/s {_far(figures.get('cores'))}",
         f"first limit: {each.binds}" if each.binds else "",
     ]
     said = [*each.unknown, *("; ".join(filter(None, texts)) for texts in (takes, far))]

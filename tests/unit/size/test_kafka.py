@@ -76,7 +76,7 @@ def test_a_sweep_has_a_row_a_cluster_and_a_rate_its_fewest_brokers(capsys: pytes
     assert main(asked) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines if line[0].isdigit()] == [*map(str, range(3, 13))]
-    assert lines[-3] == "Fewest brokers for 82 MB/s at 80%: 5 (68% of 120 MB/s; network binds)"
+    assert lines[-3] == "Fewest brokers for 82 MB/s at 80 %: 5 (68 % of 120 MB/s; network binds)"
     assert max(map(len, lines)) <= 100
     assert main([*asked, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
