@@ -47,6 +47,10 @@ class ClaimError(UserError):
     """A file of a published claim cannot be read, or there is no claim of that name."""
 
 
+class SizeError(UserError):
+    """A requirement, or a cluster, cannot be sized."""
+
+
 class ResultsError(UserError):
     """A stored run, or a request about it, cannot be used."""
 

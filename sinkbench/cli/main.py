@@ -57,6 +57,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "compare": ("runs", "Compare runs cell by cell"),
         "report": ("runs", "Write a run as one HTML page with charts"),
         "replicate": ("replicate", "Set published claims against the runs"),
+        "size": ("size", "Size pipelines from runs, and Kafka by a formula"),
         "export": ("runs", "Write a run's cells for other programs"),
     },
     "Stack": {

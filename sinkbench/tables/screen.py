@@ -248,13 +248,14 @@ def conclusions(kept: StoredRun) -> list[str]:
     return [*answer_lines(kept.summary), *risks(kept)]
 
 
+def loses_buffered(kept: StoredRun, cell: CellSummary) -> bool:
+    """Whether a pipeline loses records when a task stops: its connector aggregates before it writes."""
+    return any(key.startswith("camel.aggregation.") for key in {**_config(kept, cell), **cell.overrides})
+
+
 def risks(kept: StoredRun) -> list[str]:
-    """Which pipelines lose records when a task stops: those whose connector aggregates before it writes."""
-    named = [
-        cell_name(cell, kept.summary)
-        for cell in kept.summary.cells
-        if any(key.startswith("camel.aggregation.") for key in {**_config(kept, cell), **cell.overrides})
-    ]
+    """Which pipelines lose records when a task stops."""
+    named = [cell_name(cell, kept.summary) for cell in kept.summary.cells if loses_buffered(kept, cell)]
     if not named:
         return []
     loses = "loses" if len(named) == 1 else "lose"

@@ -22,6 +22,7 @@ DECIDES = {
     "claims": "summary metrics plan bottleneck analysis",
     "runs": "summary metrics plan bottleneck analysis",
     "tables": "runs summary metrics plan bottleneck analysis",
+    "size": "tables runs summary metrics plan bottleneck analysis",
     "report": "tables runs summary metrics plan bottleneck analysis",
 }
 TOUCHES = {

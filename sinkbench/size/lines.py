@@ -1,0 +1,144 @@
+"""Sizes as at most 40 lines of at most 100 columns, and as plain values."""
+
+import math
+import textwrap
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sinkbench.analysis.words import NOT_MEASURED, few_of, in_time, milliseconds, percent, significant, whole
+from sinkbench.size.asked import Asked
+from sinkbench.size.model import TWICE, Figure
+from sinkbench.size.sizes import Size
+from sinkbench.tables.text import cut
+
+WIDTH, MOST_LINES = 100, 40
+_HEADS = ("", "tasks", "workers", "connections", "cores", "GB a day", "MB/s")
+_TITLES = {"qualifies": "Qualify, the fewest cores first", "not decided": "Not decided", "fails": "Do not qualify"}
+_LEGEND = "~ beyond what was measured, ! beyond twice; (low-high): 95 %, of fewer than 5 trials lowest-highest."
+_HOW_P99 = "To decide p99: race a plan such as plans/sustain.yaml with these rates and tasks."
+
+
+def lines(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> list[str]:
+    """What is asked, each pipeline by its state, and the assumptions. What does not fit is counted."""
+    measured = {each.measured.record_bytes for each in found}
+    head = [*_wrapped(requirement(asked, measured), ""), *_wrapped(f"From {few_of(runs, 4)}", ""), ""]
+    open_p99 = any(text.startswith("p99") for each in found if not each.fails for text in each.unknown)
+    end = [*([_HOW_P99] if open_p99 else []), "", _LEGEND, assumptions(asked)]
+    sized = [each for each in found if not each.fails and each.figures]
+    widths = [max(map(len, column)) for column in zip(_HEADS, *map(_row, sized), strict=True)]
+    body, left = [], 0
+    for state, title in _TITLES.items():
+        own = [each for each in found if each.state == state]
+        heads = _HEADS[1:] if any(each in sized for each in own) else ()
+        body += [_aligned((title, *heads), widths)] if own else []
+        for each in own:
+            block = [_aligned(_row(each), widths), *_details(each)] if each in sized else _reasons(each)
+            # A line stays for how many are left out.
+            if left or len(head) + len(body) + len(block) + len(end) >= MOST_LINES:
+                left += 1
+            else:
+                body += block
+    return [*head, *body, *([f"and {left} more: --json"] if left else []), *end]
+
+
+def requirement(asked: Asked, measured: Collection[float | None]) -> str:
+    """What is asked, with the size of the measured records if that is what is meant."""
+    known = [asked.record_bytes] if asked.record_bytes is not None else [*measured]
+    size = f" of {whole(known[0])} bytes" if len(known) == 1 and known[0] else ""
+    p99 = "" if asked.p99_ms is None else f", p99 at most {milliseconds(asked.p99_ms)} ms"
+    queries = f", {asked.queries} queries from an index" if asked.queries else ""
+    return f"sinkbench size: {whole(asked.rate)} records/s{size}{p99}{queries}, {percent(asked.headroom)} headroom"
+
+
+def assumptions(asked: Asked) -> str:
+    workers = f"{asked.cores_per_worker:g} cores a worker, {asked.may_fail} may fail"
+    return f"Assumed: {workers}; partitions: as tasks or more; cores for added tasks; a record as measured."
+
+
+def plain(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> dict[str, Any]:
+    """For JSON; an infinite bound is None."""
+    return {
+        "asked": asdict(asked),
+        "runs": list(runs),
+        "pipelines": [
+            {
+                "pipeline": each.measured.name,
+                "state": each.state,
+                "fails": each.fails,
+                "not_decided": each.unknown,
+                "record_bytes": each.measured.record_bytes,
+                "runs": each.measured.runs,
+                "curve": each.curve or None,
+                "figures": {name: _plain(value) for name, value in each.figures.items()},
+                "binds_first": each.binds or None,
+            }
+            for each in found
+        ],
+    }
+
+
+def _plain(value: Figure) -> dict[str, Any]:
+    finite = {name: number if math.isfinite(number) else None for name, number in asdict(value).items()}
+    return {**finite, "basis": value.basis}
+
+
+def _row(each: Size) -> tuple[str, ...]:
+    names = ("tasks", "workers", "connections", "cores", "disk_gb_a_day", "network_mb")
+    texts = {name: _short(each.figures.get(name), ranged=name == "cores") for name in names}
+    if (servers := each.figures.get("server_connections")) is not None:
+        texts["connections"] += f" -> {_short(servers)}"
+    return f"  {each.measured.name}", *texts.values()
+
+
+def _reasons(each: Size) -> list[str]:
+    return _wrapped(f"{each.measured.name}: {'; '.join(each.fails or each.unknown)}", "  ")[:2]
+
+
+def _details(each: Size) -> list[str]:
+    """Why it is not decided; the cores of each service, p99 and backlog; what is measured, and what is exhausted."""
+    figures, tasks = each.figures, each.figures["tasks"]
+    shares = {name.removeprefix("cores."): value.value for name, value in figures.items() if name.startswith("cores.")}
+    services = ", ".join(f"{name} {value:.2f}" for name, value in sorted(shares.items(), key=lambda part: -part[1]))
+    behind, p99, kept = figures["catch_up_seconds"], figures.get("p99_ms"), figures.get("disk_gb_kept")
+    latest = in_time(behind.high) if math.isfinite(behind.high) else "never"
+    most = whole(tasks.high) if math.isfinite(tasks.high) else "not reached"
+    ends = f" ({whole(tasks.low)}-{most})" if tasks.low < tasks.high else ""
+    takes = [
+        services,
+        f"p99 {milliseconds(p99.value)} ms" if p99 else "",
+        f"{whole(kept.value)} GB kept" if kept else "",
+        f"after 1 h down {in_time(behind.value)} ({in_time(behind.low)}-{latest})",
+    ]
+    far = [
+        f"tasks {_far(tasks)}{ends}",
+        f"cores, disk, MB/s {_far(figures.get('cores'))}",
+        f"first limit: {each.binds}" if each.binds else "",
+    ]
+    said = [*each.unknown, *("; ".join(filter(None, texts)) for texts in (takes, far))]
+    return [line for text in said for line in _wrapped(text, "    ")[:2]]
+
+
+def _far(value: Figure | None) -> str:
+    if value is None:
+        return "not measured"
+    return value.basis if value.times <= 1 else f"extrapolated {significant(value.times, 2)}x"
+
+
+def _short(value: Figure | None, *, ranged: bool = False) -> str:
+    if value is None:
+        return NOT_MEASURED
+    mark = "" if value.times <= 1 else "~" if value.times <= TWICE else "!"
+    if not ranged:
+        return f"{significant(value.value, 2) if value.value < 10 else whole(value.value)}{mark}"
+    ends = f" ({value.low:.2f}-{value.high:.2f})" if value.low < value.high else ""
+    return f"{value.value:.2f}{ends}{mark}"
+
+
+def _aligned(texts: Sequence[str], widths: Sequence[int]) -> str:
+    first = min(widths[0], WIDTH - sum(widths[1:]) - 2 * len(widths[1:]))
+    return "  ".join([cut(texts[0], first).ljust(first), *map(str.rjust, texts[1:], widths[1:])]).rstrip()
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False)

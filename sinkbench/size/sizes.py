@@ -1,0 +1,221 @@
+"""Whether each pipeline meets a requirement, and what it takes then."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from sinkbench.analysis.samples import CONTROLLER
+from sinkbench.analysis.words import milliseconds, percent, whole
+from sinkbench.errors import ReasonCode
+from sinkbench.metrics.metric import find
+from sinkbench.metrics.queries import job_of
+from sinkbench.results import CellSummary, TrialRecord
+from sinkbench.size.asked import ALL, Asked
+from sinkbench.size.measured import Measured, Point
+from sinkbench.size.model import TWICE, Curve, Figure, Rows, exactly, fewest, figure, resampled
+
+MOST_TASKS = 1_000
+OUTAGE_SECONDS = 3_600
+_DAY = 86_400
+# Services that use less of the CPU time are no part of the path.
+_LEAST_SHARE = 0.01
+
+
+@dataclass
+class Size:
+    """A pipeline: the requirements that it `fails`, those that are `unknown`, and what it takes by the figure's name;
+    `binds` is what is exhausted first where it was measured."""
+
+    measured: Measured
+    fails: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    figures: dict[str, Figure] = field(default_factory=dict)
+    binds: str = ""
+    curve: str = ""
+
+    @property
+    def state(self) -> str:
+        return "fails" if self.fails else "not decided" if self.unknown else "qualifies"
+
+
+def sizes(pipelines: Sequence[Measured], asked: Asked) -> list[Size]:
+    """Those that qualify first, and among these the one that needs fewest cores."""
+    order = ("qualifies", "not decided", "fails")
+
+    def place(each: Size) -> tuple[int, float, str]:
+        cores = each.figures.get("cores")
+        return order.index(each.state), math.inf if cores is None else cores.value, each.measured.name
+
+    return sorted((size_of(each, asked) for each in pipelines), key=place)
+
+
+def size_of(one: Measured, asked: Asked) -> Size:
+    """What one pipeline takes."""
+    found = Size(one)
+    _check_queries(found, asked)
+    if one.loses:
+        found.fails.append("loss: loses buffered records when a task stops")
+    if one.lost:
+        found.fails.append(f"loss: {whole(one.lost)} records in these runs")
+    scale = 1.0 if asked.record_bytes is None or one.record_bytes is None else asked.record_bytes / one.record_bytes
+    if max(scale, 1 / scale) > TWICE or (asked.record_bytes is not None and one.record_bytes is None):
+        size = "of unknown size" if one.record_bytes is None else f"of {whole(one.record_bytes)} bytes"
+        found.unknown.append(f"bytes: measured with records {size}; race with `load: {{record_bytes: N}}`")
+        return found
+    if not one.points and not one.capacities:
+        if one.broken and not one.too_few:
+            found.fails.append(f"rate: {next(iter(one.broken.values()))}")
+        else:
+            found.unknown.append(f"rate: {one.too_few or 'no drain or capacity measured'}")
+        return found
+    _Sizing(found, asked, scale).run()
+    return found
+
+
+def _check_queries(found: Size, asked: Asked) -> None:
+    if not asked.queries:
+        return
+    cell = next(iter(found.measured.asked), None)
+    job = None if cell is None else job_of(cell)
+    if cell is None or job is None:
+        found.unknown.append("queries: not checked; race with `queries: queries`")
+        return
+    wanted = len(cell.queries) if asked.queries == ALL else int(asked.queries)
+    if len(job) < wanted:
+        found.fails.append(f"queries: {len(job)} of {len(cell.queries)} from an index")
+
+
+class _Sizing:
+    """The steps for a pipeline that has a curve. `scale` is how large a record is to the measured ones: a larger one is
+    stored as many times more slowly and takes as many times the CPU time, a smaller one as one that was measured."""
+
+    def __init__(self, found: Size, asked: Asked, scale: float) -> None:
+        self.found, self.asked, self.scale, self.one = found, asked, scale, found.measured
+        self.curve = Curve(self.one)
+        self.larger, self.distance = max(1.0, scale), max(scale, 1 / scale)
+        # How far figures of a record are from where they were measured.
+        self.far = max(asked.rate * self.larger / self.curve.highest, self.distance)
+        found.curve = "law" if self.curve.has_law else "line"
+
+    def run(self) -> None:
+        start = self._tasks(1)
+        if math.isinf(start[0]):
+            rates = self._rates(range(1, MOST_TASKS + 1))[0]
+            most = f"at most {whole(rates.max())} with {int(np.argmax(rates)) + 1} tasks"
+            where = "by the fitted law" if self.curve.has_law else "on from the measured rates"
+            self.found.fails.append(f"rate: needs {whole(self.asked.needed)}, {most} {where}")
+            return
+        workers = self._workers(self._nearest(int(start[0])))
+        rows = self._tasks(workers)
+        # By a law the rate may have fallen again with so many.
+        rows = start if math.isinf(rows[0]) else rows
+        tasks = int(rows[0])
+        rates, point, beyond = self._rates([tasks])[:, 0], self._nearest(tasks), self.curve.beyond(tasks)
+        figures = self.found.figures
+        figures["tasks"] = figures["partitions"] = figure(rows, self.curve.trials, beyond)
+        figures["workers"] = exactly(workers, self.far)
+        cell, seen = point.cell, point.cell.connections
+        if seen.clients_peak is not None:
+            figures["connections"] = exactly(math.ceil(seen.clients_peak / cell.tasks * tasks), beyond)
+        if seen.server_peak is not None and cell.pool is not None:
+            # A pooler opens as many as its pool has, for any number of tasks.
+            figures["server_connections"] = exactly(seen.server_peak, beyond)
+        self._resources(point)
+        spare = rates - self.asked.rate
+        behind = np.where(spare > 0, OUTAGE_SECONDS * self.asked.rate / np.where(spare > 0, spare, 1), math.inf)
+        figures["catch_up_seconds"] = figure(behind, self.curve.trials, max(beyond, self.distance))
+        self._check_broken(tasks)
+        self._check_p99(self.asked.rate / float(rates[0]), cell.tasks)
+        self.found.binds = self._first_bound(cell)
+
+    def _rates(self, tasks: Sequence[int]) -> Rows:
+        return self.curve.at(tasks) / self.larger
+
+    def _tasks(self, step: int) -> Rows:
+        steps = range(step, MOST_TASKS + 1, step)
+        return fewest(self._rates(steps), steps, self.asked.needed)
+
+    def _nearest(self, tasks: int) -> Point:
+        points = self.one.points or self.one.capacities
+        return points[min(points, key=lambda each: (abs(each - tasks), each))]
+
+    def _workers(self, point: Point) -> int:
+        seconds = point.cell.cpu_seconds_per_million.get("connect") or 0.0
+        cores = seconds * self.larger * self.asked.needed / 1e6
+        return max(1, math.ceil(cores / self.asked.cores_per_worker)) + self.asked.may_fail
+
+    def _resources(self, point: Point) -> None:
+        """Cores of each service on the path, disk and network, at the rate."""
+        used = {
+            name: seconds or 0.0
+            for name, seconds in point.cell.cpu_seconds_per_million.items()
+            if name != CONTROLLER and not name.startswith("loadgen")
+        }
+        services = [name for name, seconds in used.items() if seconds > _LEAST_SHARE * sum(used.values())]
+        cores, written = self.larger * self.asked.rate / 1e6, self.scale * self.asked.rate / 1e6
+        wanted: dict[str, tuple[Callable[[TrialRecord], float | None], float]] = {
+            **{f"cores.{name}": (partial(_cpu, [name]), cores) for name in services},
+            "cores": (partial(_cpu, services), cores),
+            "disk_gb_a_day": (lambda trial: trial.disk_bytes_per_record, written * _DAY / 1e3),
+            "disk_gb_kept": (
+                lambda trial: trial.disk_bytes_per_record,
+                written * _DAY / 1e3 * (self.asked.keep_days or 0),
+            ),
+            "network_mb": (lambda trial: trial.fetched_bytes_per_record, written),
+        }
+        for name, (of, factor) in wanted.items():
+            values = [value for trial in point.trials if (value := of(trial)) is not None]
+            if values and factor:
+                self.found.figures[name] = figure(resampled(values) * factor, len(values), self.far)
+
+    def _check_broken(self, tasks: int) -> None:
+        fewest_broken = min((count for count in self.one.broken if count > self.curve.tasks[-1]), default=math.inf)
+        if fewest_broken <= tasks:
+            verdict = self.one.broken[int(fewest_broken)]
+            self.found.fails.append(f"tasks: {tasks} are needed, with {fewest_broken}: {verdict}")
+
+    def _check_p99(self, share: float, tasks: int) -> None:
+        """From constant loads: the lowest at this share of its capacity or above. One below that is too slow, or is not
+        sustained, decides, too; one above that is too slow does not. `tasks` are those to measure it with."""
+        wanted, fails, unknown = self.asked.p99_ms, self.found.fails, self.found.unknown
+        known = self.found.figures
+        capacity = {cell.tasks: float(self.curve.at([cell.tasks])[0, 0]) for cell in self.one.loads}
+        loads = [((cell.offered_records_per_second or 0.0) / capacity[cell.tasks], cell) for cell in self.one.loads]
+        for at, cell in sorted(loads, key=lambda each: each[0]):
+            p99, where = find(cell, "latency_ms.p99"), f"at {percent(at)} of its capacity"
+            if at <= share and ReasonCode.NOT_SUSTAINED in {fault.code for fault in cell.faults}:
+                fails.append(f"rate: {whole(cell.offered_records_per_second)} is not sustained ({where})")
+            if not cell.passed or p99 is None or "p99_ms" in known:
+                continue
+            if at >= share:
+                known["p99_ms"] = exactly(p99, self.distance)
+            if wanted is not None and p99 > wanted:
+                (fails if at <= share else unknown).append(f"p99: {milliseconds(p99)} ms {where}")
+        if wanted is not None and "p99_ms" not in known and not any(text.startswith("p99") for text in fails):
+            least = whole(share * float(self.curve.at([tasks])[0, 0]))
+            unknown.append(
+                f"p99: no constant load of {least}/s or more with {tasks} tasks ({percent(share)} of their rate)"
+            )
+
+    def _first_bound(self, cell: CellSummary) -> str:
+        """What is exhausted first if the rate grows, by what the machine and the services of the run had."""
+        bounds, cores, seen = {}, self.found.figures.get("cores"), cell.connections
+        if cores is not None and cores.value > 0 and self.one.cores:
+            bounds[f"CPU ({self.one.cores:g} cores)"] = self.one.cores * self.asked.rate / cores.value
+        if seen.server_limit and seen.server_peak and cell.pool is None:
+            tasks = seen.server_limit * cell.tasks // seen.server_peak
+            bounds[f"{seen.server_limit} connections"] = float(self._rates([tasks])[0, 0])
+        if cell.limit_records_per_second is not None:
+            bounds["the sink alone"] = cell.limit_records_per_second / self.larger
+        if self.curve.has_law:
+            bounds["the law's peak"] = float(self._rates(range(1, MOST_TASKS + 1))[0].max())
+        first = min(bounds, key=lambda name: bounds[name], default=None)
+        return "" if first is None else f"{first} at {whole(bounds[first])}/s"
+
+
+def _cpu(services: Sequence[str], trial: TrialRecord) -> float | None:
+    found = [trial.cpu_seconds_per_million.get(name) for name in services]
+    return sum(seconds or 0.0 for seconds in found) if found and None not in found else None

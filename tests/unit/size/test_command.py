@@ -1,0 +1,160 @@
+"""The command `size` on stored runs and without any: which it reads, what it prints, and how it ends."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sinkbench.analysis.latency import latency_of
+from sinkbench.cli.main import main
+from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import MODES
+from sinkbench.results import Connections, Lag
+from sinkbench.runs.store import RunFolder, read_trials
+from sinkbench.summary.cells import summary_of
+from tests.support.trials import connectors_in, trial
+
+CPU = {"kafka": 0.5, "connect": 6.0, "postgres": 10.0}
+BOUNDED = Lag(verdict="bounded", growth_per_second=0)
+JDBC, BULK = "postgres/jdbc", "elasticsearch/camel-bulk"
+# Days of November.
+SCALING, SUSTAIN, EARLIER, QUICK = range(21, 25)
+
+
+def store(
+    root: Path, day: int, content: dict[str, Any], count: int = 3, *, complete: bool = True, failed: str = ""
+) -> str:
+    """A run of that plan, in which six tasks store twice as much as three, and twelve less than four times."""
+    plan = MODES[content.get("mode", "drain")].model_validate({"seed": 1, **content})
+    connectors = connectors_in(root, JDBC, BULK)
+    folder = RunFolder.create(root / "results", plan, connectors, datetime(2026, 11, day, tzinfo=UTC))
+    cells = expand(plan, 3)
+    for cell in cells:
+        rate = cell.offered or 30_000 * cell.tasks / (1 + 0.05 * (cell.tasks - 1))
+        latency = (
+            {"latency_ms": latency_of([120_000] * 9_999), "offered_records_per_second": rate, "lag": BOUNDED}
+            if cell.offered
+            else {}
+        )
+        seen = {"cpu_seconds_per_million": CPU, "connections": Connections(clients_peak=6 * cell.tasks)}
+        for block in range(1, count + 1):
+            name = f"{cell.sink}{cell.tasks}-{block}"
+            folder.append_trial(
+                trial(rate - block, cell, trial=name, block=block, invalid=[failed] * bool(failed), **seen, **latency)
+            )
+    taken = read_trials(folder.trials_path)
+    folder.write_summary(summary_of(folder.run, plan, cells, taken, complete=complete, environment={}))
+    return folder.run
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A scaling of jdbc, a constant load on it, and two quick runs of two pipelines."""
+    store(tmp_path, SCALING, {"name": "scaling", "pipelines": [JDBC], "multiples": [1, 2, 4, 8]})
+    load = {"records_per_second": [60_000], "seconds": 20}
+    store(tmp_path, SUSTAIN, {"name": "sustain", "mode": "sustain", "pipelines": [JDBC], "sustain": load})
+    for day in (EARLIER, QUICK):
+        store(tmp_path, day, {"name": "quick", "pipelines": [JDBC, BULK]})
+    return tmp_path / "results"
+
+
+def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main(["size", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_newest_runs_of_each_mode_and_the_scaling_are_read(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = asked(capsys, "--rate", "20000", "--p99", "1s", "--results", str(results))
+    assert [run[6:8] for run in found["runs"]] == [str(day) for day in (QUICK, SUSTAIN, SCALING)]
+    jdbc, bulk = found["pipelines"]
+    assert (jdbc["pipeline"], jdbc["state"], jdbc["curve"]) == ("postgres/jdbc", "qualifies", "law")
+    assert jdbc["figures"]["p99_ms"]["value"] == pytest.approx(120, rel=0.01)
+    assert jdbc["figures"]["cores"]["value"] == pytest.approx(16.5 * 0.02)
+    assert (bulk["state"], bulk["curve"]) == ("not decided", "line")
+    assert bulk["not_decided"][0].startswith("p99: no constant load")
+
+
+def test_a_newer_failure_is_read_and_holds_for_as_many_tasks(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = {"name": "connections", "pipelines": [BULK], "multiples": [8]}
+    run = store(results.parent, 28, content, failed="no connections")
+    found = asked(capsys, "--rate", "20000", "--results", str(results))
+    assert found["runs"][0] == run
+    assert [each["state"] for each in found["pipelines"]] == ["qualifies", "qualifies"]
+    found = asked(capsys, "--rate", "580000", "--headroom", "0", "--results", str(results))
+    (bulk,) = (each for each in found["pipelines"] if each["fails"])
+    assert "with 24: invalid: no connections" in bulk["fails"][0]
+
+
+def test_what_is_printed_fits_a_screen_and_says_what_is_assumed(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["size", "latest", "--rate", "20000", "--keep-days", "7", "--results", str(results)]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "sinkbench size: 20,000 records/s of 512 bytes, 30 % headroom"
+    assert told[1] == "From 20261124T000000Z-quick"
+    assert "Assumed: 2 cores a worker, 1 may fail" in told[-1]
+    assert (len(told) <= 40, max(map(len, told)) <= 100) == (True, True)
+
+
+def test_a_run_is_named_as_everywhere_and_one_that_is_not_finished_says_so(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = store(results.parent, 28, {"name": "short", "pipelines": [JDBC]}, 2, complete=False)
+    # It is not among those that are read without a name.
+    assert "short" not in str(asked(capsys, "--rate", "9", "--results", str(results))["runs"])
+    assert main(["size", "latest", "--rate", "9", "--results", str(results)]) == 3
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"From {short} (not finished)" in told
+    assert f"postgres/jdbc: rate: 2 final trials, 3 are needed: sinkbench resume {short}" in told
+    assert main(["size", "2026", "--rate", "9", "--results", str(results)]) == 2
+    assert "is the beginning of 5 runs" in capsys.readouterr().err
+
+
+def test_the_exit_code_says_whether_any_qualifies(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for more, code in (((), 0), (("--queries", "all"), 3)):
+        assert main(["size", "--rate", "20000", "--results", str(results), *more]) == code
+    assert main(["size", f"202611{SCALING}", "--rate", "9000000", "--results", str(results)]) == 1
+    assert "by the fitted law" in capsys.readouterr().out
+
+
+def test_without_a_run_the_commands_that_measure_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["size", "--rate", "20000"]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    for plan in ("scaling", "capacity", "sustain"):
+        assert f"`sinkbench race {plan}`" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("", "Missing option '--rate'"),
+        ("--rate 0", "'--rate': Input should be greater"),
+        ("--rate 20k", "'--rate': Input should be a valid number"),
+        ("--rate 9 --bytes -1", "'--bytes': Input should be greater"),
+        ("--rate 9 --p99 1", "--p99 1: must be a time with its unit"),
+        ("--rate 9 --p99 1h", "--p99 1h: must be a time"),
+        ("--rate 9 --p99 0.5ms", "is below what a poll of Kafka and a write take"),
+        ("--rate 9 --queries some", "--queries some: must be all, none, or how many"),
+        ("--rate 9 --headroom 1", "'--headroom': Input should be less"),
+        ("--rate 9 --headroom 30", "'--headroom': Input should be less"),
+        ("--rate 9 --keep-days 0", "'--keep-days': Input should be"),
+        ("--rate 9 --workers-may-fail -1", "'--workers-may-fail': Input should be"),
+        ("--rate 9 --cores-per-worker nan", "'--cores-per-worker': Input should be"),
+        ("nowhere --rate 9", "nowhere: is no run in"),
+    ],
+)
+def test_what_cannot_be_asked_ends_with_one_line(
+    results: Path, arguments: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["size", *arguments.split(), "--results", str(results)]) == 2
+    told = capsys.readouterr()
+    assert words in told.err
+    assert (told.out, told.err.count("\n")) == ("", 1)

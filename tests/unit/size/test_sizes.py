@@ -1,0 +1,303 @@
+"""Sizes from made-up runs: what is measured, what is extrapolated, and which requirement fails."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sinkbench.analysis.scalability import Law
+from sinkbench.errors import ReasonCode
+from sinkbench.plan.cells import Cell
+from sinkbench.results import Asked as Query
+from sinkbench.results import Audit, CellSummary, Connections, LatencyMs, Pool
+from sinkbench.runs.reader import StoredRun
+from sinkbench.size.asked import Asked
+from sinkbench.size.lines import lines, plain
+from sinkbench.size.measured import measured
+from sinkbench.size.sizes import Size, sizes
+from sinkbench.summary.cells import scalings, summarize
+from tests.support.reasons import because
+from tests.support.trials import a_cell, cell_summary, run_summary, trial
+
+CPU = {"kafka": 0.5, "connect": 6.5, "postgres": 10.0, "elasticsearch": 0.01, "controller": 99.0}
+SEEN = {tasks: Connections(clients_peak=6 * tasks, server_peak=6 * tasks, server_limit=100) for tasks in range(1, 9)}
+# One worker, none of which may fail, so that any number of tasks is allowed.
+ALONE = {"may_fail": 0, "headroom": 0.0, "cores_per_worker": 64}
+
+
+def run(
+    rates: Mapping[Cell, Sequence[float]], *more: CellSummary, name: str = "r", size: int = 512, **fields: Any
+) -> StoredRun:
+    """A finished run whose trials have these rates, and cells without any trial of their own."""
+    of_each = {
+        "cpu_seconds_per_million": CPU,
+        "records": 200_000,
+        "disk_bytes_per_record": 600.0,
+        "fetched_bytes_per_record": 550.0,
+    }
+    trials = [
+        trial(
+            rate,
+            cell,
+            **{**of_each, "connections": SEEN[cell.tasks], **fields},
+            trial=f"{cell.key}{block}",
+            block=block,
+        )
+        for cell, each in rates.items()
+        for block, rate in enumerate(each, 1)
+    ]
+    summary = run_summary(
+        *summarize([*rates], trials), *more, run=name, scaling=scalings([*rates], trials), environment={"cpu_count": 2}
+    )
+    return StoredRun(summary, trials, {"load": {"record_bytes": size}}, {})
+
+
+def only(*runs: StoredRun, rate: float = 20_000, **asked: Any) -> Size:
+    (found,) = sizes(measured(runs, asked.get("record_bytes")), Asked(rate, **{**ALONE, **asked}))
+    return found
+
+
+def jdbc(*rates: float, tasks: int = 3) -> dict[Cell, Sequence[float]]:
+    return {a_cell(multiple=tasks, workers=1): rates}
+
+
+ONE = jdbc(30_000, 29_000, 31_000)
+
+
+def values(found: Size, *names: str) -> list[float]:
+    return [found.figures[name].value for name in names]
+
+
+def test_what_a_pipeline_takes_at_the_rate_is_what_it_took_for_a_record() -> None:
+    found = only(run(ONE), headroom=0.25, keep_days=30)
+    assert found.state == "qualifies"
+    assert values(found, "tasks", "partitions", "workers", "connections") == [3, 3, 1, 18]
+    # 0.01 s of Elasticsearch is no part of the path, nor is sinkbench's own time.
+    assert sorted(name for name in found.figures if "." in name) == ["cores.connect", "cores.kafka", "cores.postgres"]
+    assert values(found, "cores", "network_mb") == pytest.approx([17 * 0.02, 11])
+    assert values(found, "disk_gb_a_day", "disk_gb_kept") == pytest.approx([1036.8, 31_104])
+    assert values(found, "catch_up_seconds") == pytest.approx([3_600 * 20_000 / 10_000])
+    assert found.figures["tasks"].basis == "measured"
+    # 100 connections are those of 16 tasks.
+    assert found.binds == "CPU (2 cores) at 117,647/s"
+    assert only(run(ONE, cpu_seconds_per_million={"connect": 1})).binds == "100 connections at 160,000/s"
+
+
+@pytest.mark.parametrize(
+    ("rate", "tasks", "basis", "rest"),
+    [
+        (10_000, 1, "within the measured", "measured"),
+        (30_000, 3, "measured", "measured"),
+        (60_000, 6, "extrapolated", "extrapolated"),
+        (60_001, 7, "extrapolated beyond twice", "extrapolated beyond twice"),
+    ],
+)
+def test_a_rate_beyond_the_measured_one_is_marked(rate: float, tasks: int, basis: str, rest: str) -> None:
+    found = only(run(ONE), rate=rate).figures
+    assert (found["tasks"].value, found["tasks"].basis, found["cores"].basis) == (tasks, basis, rest)
+    assert found["tasks"].times == pytest.approx(1 if basis == "measured" else tasks / 3)
+
+
+def test_workers_are_those_for_the_connectors_cpu_and_those_that_may_fail_and_tasks_are_a_multiple() -> None:
+    # 6.5 s a million are 0.26 cores at 40,000/s.
+    found = only(run(ONE), rate=20_000, headroom=0.5, cores_per_worker=0.1, may_fail=2)
+    assert values(found, "workers", "tasks", "connections") == [5, 5, 30]
+
+
+def test_a_pooler_has_as_many_server_connections_for_any_number_of_tasks() -> None:
+    pooled = {"connections": Connections(clients_peak=18, server_peak=4, server_limit=100), "pool": Pool(size=4)}
+    found = only(run(ONE, **pooled), rate=60_000)
+    assert values(found, "tasks", "connections", "server_connections") == [6, 36, 4]
+
+
+LAW = Law(10_000, 0.05, 0.01)
+BY_LAW = {a_cell(multiple=n, workers=1): [LAW.rate(n) * (1 + d) for d in (-0.02, 0, 0.02)] for n in (1, 2, 4, 8)}
+
+
+def test_the_fitted_law_says_how_many_tasks_and_which_rate_is_out_of_reach() -> None:
+    found = only(run(BY_LAW), rate=LAW.rate(6) - 1)
+    assert (found.curve, values(found, "tasks")) == ("law", [6])
+    assert found.figures["tasks"].low <= 6 <= found.figures["tasks"].high
+    peak = round(LAW.peak)
+    found = only(run(BY_LAW), rate=LAW.rate(peak) * 1.01)
+    assert found.state == "fails"
+    assert found.fails[0].endswith(f"at most {LAW.rate(peak):,.0f} with {peak} tasks by the fitted law")
+    # A newer run of one number of tasks leaves the law as it is.
+    assert only(run(jdbc(5, 5, 5), name="newer"), run(BY_LAW), rate=LAW.rate(6) - 1).curve == "law"
+
+
+def test_without_a_law_a_rate_goes_on_as_it_went_last() -> None:
+    flat = {**jdbc(30_000, 30_000, 30_000), **jdbc(30_000, 30_000, 30_000, tasks=6)}
+    assert only(run(flat), rate=30_001).fails == [
+        "rate: needs 30,001, at most 30,000 with 3 tasks on from the measured rates"
+    ]
+    slower = {**jdbc(30_000, 30_000, 30_000), **jdbc(45_000, 45_000, 45_000, tasks=6)}
+    assert values(only(run(slower), rate=60_000), "tasks") == [9]
+    assert values(only(run(slower), rate=37_500), "tasks") == [5]
+
+
+def capacity(rate: float, trials: int = 3, **fields: object) -> CellSummary:
+    return cell_summary("postgres/jdbc", *[rate] * trials, mode="capacity", offered_records_per_second=rate, **fields)
+
+
+def test_a_capacity_below_the_drain_lowers_the_curve_and_stands_for_one_that_is_missing() -> None:
+    assert values(only(run(ONE, capacity(15_000)), rate=30_000), "tasks") == [6]
+    assert values(only(run(ONE, capacity(90_000)), rate=30_000), "tasks") == [3]
+    assert values(only(run({}, capacity(15_000)), rate=30_000), "tasks") == [6]
+
+
+def load(rate: float, p99: float | None = None, *, sustained: bool = True, trials: int = 3) -> CellSummary:
+    wrong = {} if sustained else {"passed": False, "faults": [because("lag grows", ReasonCode.NOT_SUSTAINED)]}
+    latency = None if p99 is None else LatencyMs(p99=p99, count=9_999)
+    fields = {"mode": "sustain", "offered_records_per_second": rate, "latency_ms": latency, **wrong}
+    return cell_summary("postgres/jdbc", *[rate] * trials, **fields)
+
+
+# 15,000 are half of the 30,000 records/s that its tasks store.
+@pytest.mark.parametrize(
+    ("loads", "state", "said"),
+    [
+        ([load(15_000, 900)], "qualifies", ""),
+        ([load(15_000, 1_000), load(10_000, 2)], "qualifies", ""),
+        (
+            [load(14_999, 900)],
+            "not decided",
+            "p99: no constant load of 15,000/s or more with 3 tasks (50 % of their rate)",
+        ),
+        ([load(15_000, 900, trials=2)], "not decided", "p99: no constant load"),
+        ([load(15_000)], "not decided", "p99: no constant load"),
+        ([], "not decided", "p99: no constant load"),
+        # One that is heavier than what is asked may be too slow, one that is lighter may not.
+        ([load(20_000, 1_001)], "not decided", "p99: 1,001 ms at 67 % of its capacity"),
+        ([load(15_000, 1_001)], "fails", "p99: 1,001 ms at 50 % of its capacity"),
+        ([load(10_000, 1_001)], "fails", "p99: 1,001 ms at 33 %"),
+        ([load(14_000, sustained=False), load(16_000, 5)], "fails", "rate: 14,000 is not sustained (at 47 %"),
+        ([load(16_000, sustained=False), load(15_000, 5)], "qualifies", ""),
+    ],
+)
+def test_p99_is_that_of_a_constant_load_at_this_share_of_the_capacity(
+    loads: Sequence[CellSummary], state: str, said: str
+) -> None:
+    # 3 tasks are needed, half of whose rate stays free.
+    found = only(run(ONE, *loads), rate=15_000, headroom=0.5, p99_ms=1_000)
+    assert found.state == state
+    assert [text for text in (*found.fails, *found.unknown) if not text.startswith(said)] == []
+    assert bool(said) == (state != "qualifies")
+    if state == "qualifies":
+        assert found.figures["p99_ms"].basis == "measured"
+
+
+def queries(*right: bool | None) -> dict[str, object]:
+    return {"queries": [Query(query=f"q{n}", right=each, by_index=each) for n, each in enumerate(right)]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "right", "state"),
+    [
+        ("all", (True, True), "qualifies"),
+        ("all", (True, False), "fails"),
+        ("all", (True, None), "not decided"),
+        ("all", (), "not decided"),
+        (1, (True, False), "qualifies"),
+        (3, (True, True), "fails"),
+        (0, (False,), "qualifies"),
+    ],
+)
+def test_queries_are_those_that_an_index_answers(asked: int | str, right: tuple[bool | None], state: str) -> None:
+    assert only(run(ONE, **queries(*right)), queries=asked).state == state
+
+
+def test_a_pipeline_that_loses_records_when_a_task_stops_does_not_qualify() -> None:
+    kept = run(ONE)
+    config = {"config": {"camel.aggregation.size": "500"}}
+    aggregates = StoredRun(kept.summary, kept.trials, kept.plan, {"postgres/jdbc": config})
+    assert only(aggregates).fails == ["loss: loses buffered records when a task stops"]
+
+
+def test_a_pipeline_that_lost_records_without_a_fault_does_not_qualify_whatever_the_load_was() -> None:
+    lossy = load(15_000, 5).model_copy(update={"audit": Audit(produced=9, stored=7, lost=2, duplicates=0)})
+    assert only(run(ONE, lossy)).fails == ["loss: 2 records in these runs"]
+
+
+def test_records_of_another_size_are_scaled_up_to_twice_and_marked() -> None:
+    found = only(run(ONE), record_bytes=1_024)
+    assert values(found, "tasks", "cores", "network_mb") == pytest.approx([4, 2 * 17 * 0.02, 22])
+    assert [found.figures[name].basis for name in ("cores", "disk_gb_a_day")] == ["extrapolated"] * 2
+    # A small record takes what a larger one does, but for disk and network.
+    found = only(run(ONE), record_bytes=256)
+    assert values(found, "tasks", "cores", "network_mb") == pytest.approx([2, 17 * 0.02, 5.5])
+    for size in (1_025, 255):
+        assert only(run(ONE), record_bytes=size).unknown[0].startswith("bytes: measured with records of 512 bytes")
+    # Of two runs the one with records of the nearer size counts.
+    assert values(only(run(ONE), run(jdbc(9_000, 9_000, 9_000), size=4_096), record_bytes=4_096), "tasks") == [7]
+
+
+def test_too_few_trials_and_cells_that_are_not_final_are_told() -> None:
+    assert only(run(jdbc(30_000, 30_000))).unknown == [
+        "rate: 2 final trials, 3 are needed: sinkbench race mine --trials 5"
+    ]
+    assert only(run(ONE, warm=False)).unknown[0].startswith("rate: not final: still warming")
+    assert only(run({}, load(15_000, 5))).unknown == ["rate: no drain or capacity measured"]
+
+
+def test_tasks_that_failed_in_larger_numbers_are_no_size() -> None:
+    failed = cell_summary("postgres/jdbc", 1.0, tasks=6, invalid=["too many clients"])
+    assert only(run(ONE, failed), rate=50_000).state == "qualifies"
+    assert only(run(ONE, failed), rate=60_000).fails == ["tasks: 6 are needed, with 6: invalid: too many clients"]
+    again = run(jdbc(60_000, 60_000, 60_000, tasks=6), name="newer")
+    assert only(again, run(ONE, failed), rate=60_000).state == "qualifies"
+    # A search that found no capacity does not make the drain's rate unknown.
+    searched = cell_summary("postgres/jdbc", invalid=["no capacity"], mode="capacity", trials=1)
+    assert only(run({}, searched), run(ONE)).state == "qualifies"
+    assert only(run({}, searched)).unknown == ["rate: invalid: no capacity"]
+    # The newer one decides, also if it failed.
+    assert only(run({}, cell_summary("postgres/jdbc", 1.0, invalid=["x"])), run(ONE)).fails == ["rate: invalid: x"]
+
+
+# Falling, since rates that rise from trial to trial are not final.
+RATES = st.lists(st.floats(1_000, 1e5), min_size=3, max_size=6).map(lambda rates: sorted(rates, reverse=True))
+
+
+@settings(max_examples=25, deadline=None)
+@given(RATES, st.floats(100, 1e5), st.floats(0, 0.8))
+def test_every_figure_lies_in_its_range_and_is_the_same_again(rates: list[float], rate: float, free: float) -> None:
+    found, again = (only(run(jdbc(*rates)), rate=rate, headroom=free) for _ in range(2))
+    assert found.figures == again.figures
+    assert [each for each in found.figures.values() if not each.low <= each.value <= each.high] == []
+
+
+@settings(max_examples=25, deadline=None)
+@given(RATES, st.floats(100, 1e4), st.floats(1.1, 3))
+def test_more_records_take_as_many_times_the_cores_and_never_fewer_tasks(
+    rates: list[float], rate: float, times: float
+) -> None:
+    kept = run(jdbc(*rates))
+    less, more = only(kept, rate=rate).figures, only(kept, rate=times * rate).figures
+    assert more["cores"].value == pytest.approx(times * less["cores"].value)
+    assert more["disk_gb_a_day"].value == pytest.approx(times * less["disk_gb_a_day"].value)
+    assert more["tasks"].value >= less["tasks"].value
+
+
+def test_trials_that_differ_give_a_range_and_equal_ones_give_none() -> None:
+    found = only(run(jdbc(30_000, 30_000, 30_000)), rate=60_000).figures["tasks"]
+    assert (found.low, found.value, found.high) == (6, 6, 6)
+    found = only(run(jdbc(60_000, 30_000, 15_000)), rate=60_000).figures["tasks"]
+    assert (found.low, found.value, found.high) == (3, 6, 12)
+
+
+def test_the_page_has_40_lines_of_100_columns_for_any_number_of_pipelines() -> None:
+    many = {a_cell(f"postgres/{'long-' * 12}{number}", 3, 1): (30_000, 29_000, 31_000) for number in range(30)}
+    asked = Asked(20_000, p99_ms=500, queries="all", keep_days=30, record_bytes=1_000)
+    found = sizes(measured([run(many)], 1_000), asked)
+    told = lines(found, asked, ["r"] * 9)
+    assert len(told) <= 40
+    assert max(map(len, told)) <= 100
+    assert [line for line in told if line.endswith("more: --json")] != []
+    assert len(plain(found, asked, ["r"])["pipelines"]) == 30
+    # A few are all there, those that need fewest cores first.
+    few = sizes(measured([run(ONE), run({a_cell("elasticsearch/x", 3, 1): (9, 9, 9)})], None), Asked(20_000))
+    told = lines(few, Asked(20_000), ["r"])
+    assert [line for line in told if "more:" in line] == []
+    assert [line.split()[0] for line in told if line.startswith("  postgres")] == ["postgres/jdbc"]
