@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,39 +13,45 @@ from sinkbench.size.sizes import Size
 from sinkbench.tables.text import cut
 
 WIDTH, MOST_LINES = 100, 40
-_HEADS = ("", "tasks", "workers", "connections", "cores", "GB a day", "MB/s")
+_HEADS = ("", "tasks", "workers", "conns", "cores", "GB/day", "MB/s")
 _TITLES = {"qualifies": "Qualify, the fewest cores first", "not decided": "Not decided", "fails": "Do not qualify"}
 _LEGEND = "~ beyond what was measured, ! beyond twice; (low-high): 95 %, of fewer than 5 trials lowest-highest."
 _HOW_P99 = "To decide p99: race a plan such as plans/sustain.yaml with these rates and tasks."
 
 
 def lines(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> list[str]:
-    """What is asked, each pipeline by its state, and the assumptions. What does not fit is counted."""
-    measured = {each.measured.record_bytes for each in found}
-    head = [*_wrapped(requirement(asked, measured), ""), *_wrapped(f"From {few_of(runs, 4)}", ""), ""]
+    """What is asked, a line a pipeline by its state, details of the first ones, and the assumptions."""
+    head = [*_wrapped(requirement(found, asked), ""), *_wrapped(f"From {few_of(runs, 4)}", ""), ""]
     open_p99 = any(text.startswith("p99") for each in found if not each.fails for text in each.unknown)
     end = [*([_HOW_P99] if open_p99 else []), "", _LEGEND, assumptions(asked)]
-    sized = [each for each in found if not each.fails and each.figures]
+    states = {state: [each for each in found if each.state == state] for state in _TITLES}
+    # A line stays for what is left out.
+    room = MOST_LINES - len(head) - len(end) - sum(map(bool, states.values())) - 1
+    spare = room - len(found)
+    sized = [each for each in found[:room] if not each.fails and each.figures]
     widths = [max(map(len, column)) for column in zip(_HEADS, *map(_row, sized), strict=True)]
-    body, left = [], 0
-    for state, title in _TITLES.items():
-        own = [each for each in found if each.state == state]
+    body, left = [], ""
+    for state, own in states.items():
         heads = _HEADS[1:] if any(each in sized for each in own) else ()
-        body += [_aligned((title, *heads), widths)] if own else []
+        body += [_aligned((_TITLES[state], *heads), widths)] if own else []
         for each in own:
-            block = [_aligned(_row(each), widths), *_details(each)] if each in sized else _reasons(each)
-            # A line stays for how many are left out.
-            if left or len(head) + len(body) + len(block) + len(end) >= MOST_LINES:
-                left += 1
-            else:
-                body += block
-    return [*head, *body, *([f"and {left} more: --json"] if left else []), *end]
+            if each not in sized:
+                body += [_reasons(each)] if each in found[:room] else []
+                continue
+            details = _details(each)
+            if len(details) > spare:
+                # None below has any, so that those have them that need fewest cores.
+                details, spare, left = [], 0, "all details"
+            spare -= len(details)
+            body += [_aligned(_row(each), widths), *details]
+    left = f"and {len(found) - room} more" if len(found) > room else left
+    return [*head, *body, *([f"{left}: --json"] if left else []), *end]
 
 
-def requirement(asked: Asked, measured: Collection[float | None]) -> str:
+def requirement(found: Sequence[Size], asked: Asked) -> str:
     """What is asked, with the size of the measured records if that is what is meant."""
-    known = [asked.record_bytes] if asked.record_bytes is not None else [*measured]
-    size = f" of {whole(known[0])} bytes" if len(known) == 1 and known[0] else ""
+    known = {each.measured.record_bytes if asked.record_bytes is None else asked.record_bytes for each in found}
+    size = f" of {whole(*known)} bytes" if len(known) == 1 and None not in known else ""
     p99 = "" if asked.p99_ms is None else f", p99 at most {milliseconds(asked.p99_ms)} ms"
     queries = f", {asked.queries} queries from an index" if asked.queries else ""
     return f"sinkbench size: {whole(asked.rate)} records/s{size}{p99}{queries}, {percent(asked.headroom)} headroom"
@@ -53,7 +59,7 @@ def requirement(asked: Asked, measured: Collection[float | None]) -> str:
 
 def assumptions(asked: Asked) -> str:
     workers = f"{asked.cores_per_worker:g} cores a worker, {asked.may_fail} may fail"
-    return f"Assumed: {workers}; partitions: as tasks or more; cores for added tasks; a record as measured."
+    return f"Assumed: {workers}, partitions >= tasks, cores as needed, a record as measured."
 
 
 def plain(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> dict[str, Any]:
@@ -91,8 +97,8 @@ def _row(each: Size) -> tuple[str, ...]:
     return f"  {each.measured.name}", *texts.values()
 
 
-def _reasons(each: Size) -> list[str]:
-    return _wrapped(f"{each.measured.name}: {'; '.join(each.fails or each.unknown)}", "  ")[:2]
+def _reasons(each: Size) -> str:
+    return cut(f"  {each.measured.name}: {'; '.join(each.fails or each.unknown)}", WIDTH)
 
 
 def _details(each: Size) -> list[str]:
@@ -108,7 +114,7 @@ def _details(each: Size) -> list[str]:
         services,
         f"p99 {milliseconds(p99.value)} ms" if p99 else "",
         f"{whole(kept.value)} GB kept" if kept else "",
-        f"after 1 h down {in_time(behind.value)} ({in_time(behind.low)}-{latest})",
+        f"1 h down: {in_time(behind.value)} ({in_time(behind.low)}-{latest})",
     ]
     far = [
         f"tasks {_far(tasks)}{ends}",
@@ -131,13 +137,17 @@ def _short(value: Figure | None, *, ranged: bool = False) -> str:
     mark = "" if value.times <= 1 else "~" if value.times <= TWICE else "!"
     if not ranged:
         return f"{significant(value.value, 2) if value.value < 10 else whole(value.value)}{mark}"
-    ends = f" ({value.low:.2f}-{value.high:.2f})" if value.low < value.high else ""
-    return f"{value.value:.2f}{ends}{mark}"
+    digits = 2 if value.high < 10 else 1
+    ends = f" ({value.low:.{digits}f}-{value.high:.{digits}f})" if value.low < value.high else ""
+    return f"{value.value:.{digits}f}{ends}{mark}"
 
 
 def _aligned(texts: Sequence[str], widths: Sequence[int]) -> str:
-    first = min(widths[0], WIDTH - sum(widths[1:]) - 2 * len(widths[1:]))
-    return "  ".join([cut(texts[0], first).ljust(first), *map(str.rjust, texts[1:], widths[1:])]).rstrip()
+    longest = min(widths[0], WIDTH - sum(widths[1:]) - 2 * len(widths[1:]))
+    first, half = texts[0], (longest - 3) // 2
+    # Names often differ at their ends.
+    first = first if len(first) <= longest else f"{first[:half]}...{first[-half:]}"
+    return "  ".join([first.ljust(longest), *map(str.rjust, texts[1:], widths[1:])]).rstrip()
 
 
 def _wrapped(text: str, indent: str) -> list[str]:
