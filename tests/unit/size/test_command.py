@@ -152,9 +152,9 @@ def test_without_a_run_the_commands_that_measure_are_named(
     ],
 )
 def test_what_cannot_be_asked_ends_with_one_line(
-    results: Path, arguments: str, words: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, arguments: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["size", *arguments.split(), "--results", str(results)]) == 2
+    assert main(["size", *arguments.split(), "--results", str(tmp_path)]) == 2
     told = capsys.readouterr()
     assert words in told.err
     assert (told.out, told.err.count("\n")) == ("", 1)
