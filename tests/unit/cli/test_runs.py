@@ -186,7 +186,7 @@ def test_a_race_by_name_prints_its_summary_as_json_and_nothing_else(
     assert json.loads(capsys.readouterr().out)["run"] == folder.run
     assert (taken[0].name, taken[0].trials) == ("quick", 7)
     assert main(["race", "quick", "--dry-run"]) == 0
-    assert "quick: 5 cells, 3 trials each, about " in capsys.readouterr().out
+    assert "quick: 6 cells, 3 trials each, about " in capsys.readouterr().out
     assert main(["race", "quik"]) == 2
     assert "quik: is no plan; did you mean 'quick'? plans: acks, " in capsys.readouterr().err
     assert main(["plans"]) == 0
