@@ -54,7 +54,7 @@ def requirement(found: Sequence[Size], asked: Asked) -> str:
     size = f" of {whole(*known)} bytes" if len(known) == 1 and None not in known else ""
     p99 = "" if asked.p99_ms is None else f", p99 <= {milliseconds(asked.p99_ms)} ms"
     queries = f", {asked.queries} queries by an index" if asked.queries else ""
-    return f"sinkbench size: {whole(asked.rate)} records/s{size}{p99}{queries}, {percent(asked.headroom)} headroom"
+    return f"Asked: {whole(asked.rate)} records/s{size}{p99}{queries}, {percent(asked.headroom)} headroom"
 
 
 def assumptions(asked: Asked) -> str:
