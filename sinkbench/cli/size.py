@@ -18,7 +18,7 @@ from sinkbench.size.sizes import sizes as find_sizes
 AsJson = Annotated[bool, typer.Option("--json", help="for other programs")]
 
 
-def _number(*names: str, what: str, least: float = 0.001, most: float = 1e12, default: bool = False) -> Any:
+def _number(*names: str, what: str, least: float = 0.001, most: float = 1e9, default: bool = False) -> Any:
     """An option that is a number in these bounds; infinity and NaN are in none."""
     return typer.Option(*names, help=what, min=least, max=most, show_default=default)
 

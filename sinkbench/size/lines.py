@@ -52,9 +52,9 @@ def requirement(found: Sequence[Size], asked: Asked) -> str:
     """What is asked, with the size of the measured records if that is what is meant."""
     known = {each.measured.record_bytes if asked.record_bytes is None else asked.record_bytes for each in found}
     size = f" of {whole(*known)} bytes" if len(known) == 1 and None not in known else ""
-    p99 = "" if asked.p99_ms is None else f", p99 at most {milliseconds(asked.p99_ms)} ms"
-    queries = f", {asked.queries} queries from an index" if asked.queries else ""
-    return f"sinkbench size: {whole(asked.rate)} records/s{size}{p99}{queries}, {percent(asked.headroom)} headroom"
+    p99 = "" if asked.p99_ms is None else f", p99 <= {milliseconds(asked.p99_ms)} ms"
+    queries = f", {asked.queries} queries by an index" if asked.queries else ""
+    return f"Asked: {whole(asked.rate)} records/s{size}{p99}{queries}, {percent(asked.headroom)} headroom"
 
 
 def assumptions(asked: Asked) -> str:

@@ -94,7 +94,7 @@ def test_what_is_printed_fits_a_screen_and_says_what_is_assumed(
 ) -> None:
     assert main(["size", "latest", "--rate", "20000", "--keep-days", "7", "--results", str(results)]) == 0
     told = capsys.readouterr().out.splitlines()
-    assert told[0] == "sinkbench size: 20,000 records/s of 512 bytes, 30 % headroom"
+    assert told[0] == "Asked: 20,000 records/s of 512 bytes, 30 % headroom"
     assert told[1] == "From 20261124T000000Z-quick"
     assert "Assumed: 2 cores a worker, 1 may fail" in told[-1]
     assert (len(told) <= 40, max(map(len, told)) <= 100) == (True, True)
