@@ -10,6 +10,7 @@ from sinkbench.services.connect import ConnectCluster
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.logs import logs_of
+from tests.e2e.races import at_once
 from tests.support.waiting import until
 
 TOPIC, URL = "reasons", "connection.url"
@@ -36,13 +37,17 @@ def told(
     stack: LocalStack, connect: ConnectCluster, configs: Configs, meanwhile: Callable[[], None] = lambda: None
 ) -> dict[str, str]:
     """What is said of each, with the words of who refuses it, or that it has not failed."""
-    found, running = {}, {f"reasons-{name}": few(config) for name, config in configs.items()}
-    for name, config in list(running.items()):
+    found: dict[str, str] = {}
+    running = {f"reasons-{name}": few(config) for name, config in configs.items()}
+
+    def create(name: str) -> None:
         try:
-            connect.create(name, config)
+            connect.create(name, running[name])
         except ConnectError as error:
             found[name] = f"not created: {error}"
-            del running[name]
+
+    at_once(create, running)
+    running = {name: config for name, config in running.items() if name not in found}
     meanwhile()
 
     def fails(name: str) -> bool:

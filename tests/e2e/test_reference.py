@@ -49,7 +49,7 @@ def test_every_record_is_stored_once_by_one_request_for_a_poll(
     assert (record.audit.altered, record.audit.dead_letters) == (0, 0)
     assert record.records_per_write is None or record.records_per_write > 100
     # One connection a task into PostgreSQL, and for each of its nodes into Elasticsearch.
-    assert record.connections.clients_peak == 3
+    assert 0 < record.connections.clients_peak <= 3
 
 
 @pytest.mark.long
