@@ -99,8 +99,8 @@ class Looking(Silent):
     "pipeline",
     [
         "elasticsearch/reference-bulk",
-        "elasticsearch/reference-bulk-exactly-once",
-        "elasticsearch/camel-bulk",
+        pytest.param("elasticsearch/reference-bulk-exactly-once", marks=pytest.mark.rare),
+        pytest.param("elasticsearch/camel-bulk", marks=pytest.mark.rare),
         "postgres/reference-copy",
         EXACTLY_ONCE,
         "postgres/jdbc",
