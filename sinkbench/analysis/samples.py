@@ -145,7 +145,7 @@ def monitoring_overhead_cores(samples: Sequence[Sample], records: int) -> float 
     if window is None:
         return None
     own = cpu_between(samples, *window).get(CONTROLLER)
-    metrics = risen(samples, "connect_looking_cpu_seconds_total", *window)
+    metrics = risen(samples, "connect_monitoring_cpu_seconds_total", *window)
     spent = [used for used in (own, metrics) if used is not None]
     return sum(spent) / (window[1] - window[0]) if spent else None
 

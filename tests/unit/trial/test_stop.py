@@ -21,6 +21,7 @@ from sinkbench.analysis.samples import (
     used_up,
 )
 from sinkbench.errors import ReasonCode
+from sinkbench.stack.meter import MONITORING
 from sinkbench.trial.stop import BLIND_SAMPLES, DrainWatch, End, Enough, Timeouts
 from tests.support.trials import sample as read_sample
 
@@ -224,7 +225,9 @@ def test_foreign_load_is_not_known_where_something_is_not_seen() -> None:
 
 def test_monitoring_overhead_is_sinkbench_itself_and_the_workers_metrics() -> None:
     assert monitoring_overhead_cores(drained(), 1_000) == pytest.approx(0.05)
-    assert monitoring_overhead_cores(drained(connect_looking_cpu_seconds_total=0.01), 1_000) == pytest.approx(0.06)
+    # The name by which the meter's figures are sampled.
+    metrics = {f"connect_{MONITORING}_cpu_seconds_total": 0.01}
+    assert monitoring_overhead_cores(drained(**metrics), 1_000) == pytest.approx(0.06)
     assert monitoring_overhead_cores(drained(), 2_000) is None
 
 
