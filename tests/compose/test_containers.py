@@ -210,6 +210,7 @@ def test_a_proxy_of_the_host_stands_between_a_worker_and_a_sink(stack: ComposeSt
         assert "cluster_name" in answer()
 
 
+@pytest.mark.rare
 def test_an_image_that_cannot_be_built_shows_the_step(
     compose: Run, sinkbench: Run, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,7 @@ def held_pool(stack: LocalStack, connections: int) -> Iterator[None]:
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_a_pool_whose_connections_are_held_by_others_is_waited_for(stack: LocalStack, tmp_path: Path) -> None:
     with held_pool(stack, 9):
         trial = trial_of(stack, tmp_path, plan("postgres/jdbc-pgbouncer"), 100_000)
@@ -150,13 +151,14 @@ trials: 1
 
 
 @pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize(
     ("service", "pipeline", "cause", "silent"),
     [
         # Kafka, Connect and PgBouncer were not silent: nobody asked them meanwhile.
         ("postgres", "postgres/jdbc", "sink", ""),
-        pytest.param("pgbouncer", "postgres/jdbc-pgbouncer", "pgbouncer", "PgBouncer", marks=pytest.mark.rare),
-        pytest.param("kafka", "postgres/jdbc", "kafka", "Kafka", marks=pytest.mark.rare),
+        ("pgbouncer", "postgres/jdbc-pgbouncer", "pgbouncer", "PgBouncer"),
+        ("kafka", "postgres/jdbc", "kafka", "Kafka"),
     ],
 )
 def test_a_trial_in_which_a_service_was_frozen_has_no_rate_and_names_the_service(
