@@ -97,7 +97,8 @@ class Pilots:
                     # Each cell is visited once, or it has no rate.
                     if left > least or not visits[cell.place]:
                         begin(cell, len(waiting) - place, max(left, 0.0))
-                        visits[cell.place].append(self._take(cell, sizes, min(left, longest)))
+                        seconds = min(longest, share_of(left, len(waiting) - place, least))
+                        visits[cell.place].append(self._take(cell, sizes, seconds))
                 longest = math.inf
                 waiting = [each for each in waiting if not is_warm(visits[each.place], drain.compiling_percent / 100)]
                 # The time may not suffice for all. The slower a pipeline, the longer it takes until its code is hot.
@@ -167,6 +168,12 @@ def _but_set(found: SinkSettings, cell: Cell) -> SinkSettings:
         for each in (found.durability, found.tuning)
     )
     return SinkSettings(durability, tuning)
+
+
+def share_of(left: float, cells: int, least: float) -> float:
+    """How many of the seconds that are `left` for so many cells the next one may take. What it does not need is the
+    others'."""
+    return min(left, max(left / cells, least))
 
 
 def is_warm(visits: Sequence[Pilot], most_compiling: float) -> bool:

@@ -9,7 +9,7 @@ from sinkbench.limits.measure import LimitJob
 from sinkbench.limits.tune import Measured, Point, Tuned
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
-from sinkbench.race.pilots import is_warm
+from sinkbench.race.pilots import is_warm, share_of
 from sinkbench.race.race import Race
 from sinkbench.race.replacing import MOST_REPLACEMENTS
 from sinkbench.race.resume import Earlier, Journal
@@ -333,3 +333,10 @@ def test_a_pipeline_is_warm_when_its_jvms_do_not_compile_and_it_becomes_no_faste
     seen: list[tuple[float | None, float | None]], warm: bool
 ) -> None:
     assert is_warm(visits(*seen), 0.1) is warm
+
+
+def test_the_cells_that_are_not_warm_share_the_time_that_is_left() -> None:
+    assert share_of(120, 6, 6) == 20
+    assert share_of(110, 5, 6) == 22
+    assert share_of(20, 6, 6) == 6
+    assert share_of(5, 1, 6) == 5
