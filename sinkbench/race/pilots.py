@@ -35,6 +35,8 @@ PILOT_BYTES = 600_000_000
 RETURN_SECONDS = 60.0
 # Rates of two visits that differ by less are equal.
 STEADY = 1.15
+# The slower a pipeline, the longer it takes until its code is hot.
+MORE_FOR_THE_SLOWEST = 1.5
 # JVMs with at most this compiling share at the first visit were warm before.
 WARM_AT_ONCE = 0.1
 
@@ -101,7 +103,7 @@ class Pilots:
                         visits[cell.place].append(self._take(cell, sizes, seconds))
                 longest = math.inf
                 waiting = [each for each in waiting if not is_warm(visits[each.place], drain.compiling_percent / 100)]
-                # The time may not suffice for all. The slower a pipeline, the longer it takes until its code is hot.
+                # The time may not suffice for all.
                 waiting.sort(key=lambda cell: visits[cell.place][-1].records_per_second or 0.0)
             if waiting:
                 still = f"{len(waiting)} of {counted(len(cells), 'pipeline')} not warm yet; the trials go on with it"
@@ -171,9 +173,9 @@ def _but_set(found: SinkSettings, cell: Cell) -> SinkSettings:
 
 
 def share_of(left: float, cells: int, least: float) -> float:
-    """How many of the seconds that are `left` for so many cells the next one may take. What it does not need is the
-    others'."""
-    return min(left, max(left / cells, least))
+    """How many of the seconds that are `left` for so many cells the next one, which is the slowest of them, may take.
+    What it does not need is the others'."""
+    return min(left, max(MORE_FOR_THE_SLOWEST * left / cells, least))
 
 
 def is_warm(visits: Sequence[Pilot], most_compiling: float) -> bool:

@@ -335,8 +335,9 @@ def test_a_pipeline_is_warm_when_its_jvms_do_not_compile_and_it_becomes_no_faste
     assert is_warm(visits(*seen), 0.1) is warm
 
 
-def test_the_cells_that_are_not_warm_share_the_time_that_is_left() -> None:
-    assert share_of(120, 6, 6) == 20
-    assert share_of(110, 5, 6) == 22
+def test_the_cells_that_are_not_warm_share_the_time_that_is_left_and_the_slowest_has_more_of_it() -> None:
+    assert share_of(120, 6, 6) == 30
+    assert share_of(90, 5, 6) == 27
+    # A shorter pilot would have no rate; the last one has what is left.
     assert share_of(20, 6, 6) == 6
-    assert share_of(5, 1, 6) == 5
+    assert share_of(24, 1, 6) == 24
