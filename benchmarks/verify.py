@@ -49,6 +49,8 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=20_000_000)
     parser.add_argument("--record-bytes", type=int, default=100)
     given, home, peak = parser.parse_args(), load_settings().home, 0
+    if given.records < (least := len(COPIES) * PLANTED):
+        parser.error(f"--records {given.records}: {least} of them are planted; give as many or more")
     home.mkdir(parents=True, exist_ok=True)
     free, needed = psutil.disk_usage(str(home)).free / 1e9, given.records * (3 * given.record_bytes + MORE_BYTES) / 1e9
     if free < needed:

@@ -201,13 +201,17 @@ def load_plan(path: Path, connectors: Path, pipelines: Sequence[str] = (), *, ke
     folders = (connectors.parent,) if kept else (path.parent, connectors.parent)
     context = {"pipelines": known, "folders": folders}
     content = {"name": stem or "plan", **source.content}
+    plan = None
     try:
         plan = Plan.model_validate(content, context=context)
         if pipelines:
             plan = Plan.model_validate({**content, **_replaced(plan, content, pipelines, known)}, context=context)
     except ValidationError as invalid:
         mode = source.content.get("mode", "drain")
-        raise PlanError(source.explain(invalid, MODES.get(str(mode), Mode), MODES)) from None
+        text = source.explain(invalid, MODES.get(str(mode), Mode), MODES)
+        # What the file has was right.
+        told = text if plan is None else re.sub(rf"(?m)^{re.escape(str(path))}:\d+: ", "--pipeline: ", text)
+        raise PlanError(told) from None
     for entry in plan.pipelines:
         conceal_in(entry.overrides)
     return plan.with_source(source)

@@ -1,8 +1,8 @@
 """The answers of a run: which sink is faster at equal jobs, and what batches, indexes and a pooler change.
 
-Sinks are compared by the fastest pipeline of each that does the same job, and reference connectors only with
-each other. If a pipeline that does it, or may do it, is
-not final and may be the fastest, nothing is decided: what is missing from a run must not make an answer wrong."""
+Sinks are compared by the fastest pipeline of each that does the same job, and reference connectors only with each
+other. If a pipeline that does it, or may do it, is not final and may be the fastest, nothing is decided: what is
+missing from a run must not make an answer wrong."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -123,8 +123,9 @@ def _groups(
     parts: dict[Through, list[CellSummary]] = {"reference": [], "others": []}
     for cell in may:
         parts["reference" if _is_reference(cell) else "others"].append(cell)
-    whole = [(through, own) for through, own in parts.items() if {cell.sink for cell in own} == set(sinks)]
-    return [*whole] if whole and parts["reference"] else [(None, may)]
+    if not parts["reference"]:
+        return [(None, may)]
+    return [each for each in parts.items() if {cell.sink for cell in each[1]} == set(sinks)] or [(None, may)]
 
 
 def _side(sink: str, job: Job | None, cells: Sequence[CellSummary], lost: Mapping[str, str]) -> Side:

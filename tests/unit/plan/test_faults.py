@@ -108,9 +108,13 @@ def test_every_matrix_of_faults_can_be_raced_with_other_pipelines(name: str, tmp
 def test_another_pipeline_that_is_none_is_refused_by_its_option(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("pipelines: [postgres/jdbc]\n")
     connectors = connectors_in(tmp_path, "postgres/jdbc")
-    for wrong, said in (("postgres/jbdc", "postgres/jbdc: there is none; did you mean"), ("postgres/jdbc:no", "'no'")):
+    for wrong, said in (
+        (["postgres/jbdc"], "^--pipeline postgres/jbdc: there is none; did you mean 'postgres/jdbc'"),
+        (["postgres/jdbc:no"], "^--pipeline: target: there is no file 'no'"),
+        (["postgres/jdbc", "postgres/jdbc:mine.yaml"], "^--pipeline: 'postgres/jdbc' names two entries"),
+    ):
         with pytest.raises(PlanError, match=said):
-            load_plan(tmp_path / "mine.yaml", connectors, [wrong])
+            load_plan(tmp_path / "mine.yaml", connectors, wrong)
 
 
 def test_names_of_other_faults() -> None:
