@@ -100,7 +100,9 @@ def raced(checkout: Path) -> Raced:
     """What `docker compose up --detach --wait` comes to when its race has ended."""
     done = compose_in(checkout, "up", "--build", "--detach", "--wait", timeout=1500)
     assert done.returncode == 0, done.stderr[-3000:]
-    return Raced(log_with(checkout, "the race has ended with exit code", 400), summary_of(checkout))
+    log = log_with(checkout, "the race has ended with exit code", 400)
+    assert "the race has ended with exit code 0" in log, log
+    return Raced(log, summary_of(checkout))
 
 
 @pytest.fixture
