@@ -26,7 +26,7 @@ from sinkbench.trial.values import Before, Measured, Stopped, Timeline, risen
 
 RECORDS = 10
 # Once all tasks run, a connector may wait for a batch that is not full, or a sink index late.
-PATIENCE_SECONDS, START_SECONDS = 8.0, 30.0
+PATIENCE_SECONDS, START_SECONDS = 20.0, 60.0
 # A task that FAILED while others still begin may not be the one with the cause.
 FAILED_SECONDS = 1.0
 # A sink that counts records in other tables counts them so late.
