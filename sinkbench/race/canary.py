@@ -1,7 +1,7 @@
 """Sends ten records through each pipeline before the pilots, and says of each that fails where its records went."""
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -29,8 +29,6 @@ RECORDS = 10
 PATIENCE_SECONDS, START_SECONDS = 20.0, 60.0
 # A task that FAILED while others still begin may not be the one with the cause.
 FAILED_SECONDS = 1.0
-# Each has tasks on all workers, which load its classes on few cores.
-AT_ONCE = 6
 # A sink that counts records in other tables counts them so late.
 COUNTED_SECONDS = 1.5
 
@@ -59,26 +57,28 @@ class Failed:
 def check_pipelines(cluster: Cluster, cells: Sequence[Cell]) -> None:
     """Raises PlanError, with a line for each pipeline whose ten records do not come out where they belong.
 
-    Pipelines are checked beside each other, some at once. All that a canary creates is removed."""
+    Sinks are checked beside each other, the pipelines of one in turn. All that a canary creates is removed."""
     token = token_hex(3)
     note_run(cluster.stack, token)
     firsts: dict[str, Cell] = {}
     for cell in cells:
         firsts.setdefault(cell.label, replace(cell, fault=None, rows_before=0))
+    of_sink: dict[str, list[tuple[Cell, Names]]] = {}
+    for number, cell in enumerate(firsts.values(), 1):
+        of_sink.setdefault(cell.sink, []).append((cell, Names.of(f"{token}_canary_{number}")))
     stop, one_load, clusters = Event(), Lock(), list[Cluster]()
-    sinks = list(dict.fromkeys(cell.sink for cell in firsts.values()))
-    before = _written(cluster, sinks)
+    before = _written(cluster, of_sink)
 
-    def check(number: int, cell: Cell) -> Failed | None:
-        names = Names.of(f"{token}_canary_{number}")
+    def check(pairs: Sequence[tuple[Cell, Names]]) -> list[Failed]:
         with closing(Cluster(cluster.stack, cluster.plan, cluster.checkout, cluster.records)) as own:
             clusters.append(own)
-            return take(Resources(own, cell, names, RECORDS, Watcher(stop)), one_load)
+            found = (take(Resources(own, cell, names, RECORDS, Watcher(stop)), one_load) for cell, names in pairs)
+            return [each for each in found if each is not None]
 
-    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
-        running = [pool.submit(check, number, cell) for number, cell in enumerate(firsts.values(), 1)]
+    with ThreadPoolExecutor(max_workers=len(of_sink)) as pool:
+        running = [pool.submit(check, pairs) for pairs in of_sink.values()]
         try:
-            failed = [found for each in running if (found := each.result()) is not None]
+            failed = [each for found in running for each in found.result()]
         except BaseException:
             stop.set()
             cluster.hurry(clusters)
@@ -86,8 +86,8 @@ def check_pipelines(cluster: Cluster, cells: Sequence[Cell]) -> None:
     if not failed:
         return
     time.sleep(COUNTED_SECONDS)
-    strays = {sink: risen(before[sink], now) for sink, now in _written(cluster, sinks).items()}
-    removed = [name for sink in sinks for name in drop_strays(cluster, sink, lambda name: token in name)]
+    strays = {sink: risen(before[sink], now) for sink, now in _written(cluster, of_sink).items()}
+    removed = [name for sink in of_sink for name in drop_strays(cluster, sink, lambda name: token in name)]
     raise PlanError(redacted("\n".join(line_of(each, strays[each.cell.sink], removed) for each in failed)))
 
 
@@ -165,7 +165,7 @@ def _dropping(config: Mapping[str, str]) -> str:
     return f"they were stored elsewhere, or dropped by the connector or its transforms ({config.get('transforms', '')})"
 
 
-def _written(cluster: Cluster, sinks: Collection[str]) -> dict[str, Mapping[str, int]]:
+def _written(cluster: Cluster, sinks: Mapping[str, object]) -> dict[str, Mapping[str, int]]:
     """Records so far by table or index that is not a trial's, for each sink that says."""
     known = {name: cluster.sink(name).capabilities.others for name in sinks}
     return {name: {} if others is None else others.seen().written for name, others in known.items()}
