@@ -85,7 +85,7 @@ class Settings(BaseSettings):
     )
 
     java_options: JavaOptions = Field(
-        default="-XX:CompileThresholdScaling=0.2",
+        default="-XX:CompileThresholdScaling=0.5",
         description="of workers and Elasticsearch, without heaps; they compile sooner than by Java's default",
     )
 
