@@ -33,7 +33,7 @@ HEAPS = ("kafka", "connect", "elasticsearch")
 
 Port = Annotated[int, Field(ge=1024, le=65535)]
 HeapSize = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[mg]$"), Field(examples=["768m", "2g"])]
-JavaOptions = Annotated[str, StringConstraints(pattern=r"^-\S+( -\S+)*$"), Field(examples=["-Xint", "-XX:+UseZGC"])]
+JavaOptions = Annotated[str, StringConstraints(pattern=r"^(-\S+( -\S+)*)?$"), Field(examples=["-Xint", "-XX:+UseZGC"])]
 
 
 class Settings(BaseSettings):
@@ -84,10 +84,7 @@ class Settings(BaseSettings):
         default="1g", description="Java heap of each Elasticsearch node; as the others"
     )
 
-    java_options: JavaOptions = Field(
-        default="-XX:CompileThresholdScaling=0.5",
-        description="of workers and Elasticsearch, without heaps; they compile sooner than by Java's default",
-    )
+    java_options: JavaOptions = Field(default="", description="of workers and Elasticsearch, without heaps")
 
     connect_rebalance_delay_ms: int = Field(
         default=10_000, ge=0, description="how long a dead worker's tasks wait for it; Kafka's default is 300000"
