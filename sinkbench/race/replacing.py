@@ -13,9 +13,6 @@ from sinkbench.plan.plan import Plan
 from sinkbench.plan.schedule import cells_left
 from sinkbench.results import Limit, TrialRecord
 
-# Per cell: what is not warm by then does not become warm in this run.
-MOST_REPLACEMENTS = 5
-
 
 class Replacement(NamedTuple):
     """A further trial of a cell and the one that it replaces; without one it completes the pairs of its block."""
@@ -35,8 +32,6 @@ def replacements(plan: Plan, cells: Sequence[Cell], trials: Sequence[TrialRecord
     found: list[Replacement] = []
     needed: list[Replacement] = []
     for cell in cells:
-        if sum(trial.cell == cell.key and trial.replaces is not None for trial in trials) >= MOST_REPLACEMENTS:
-            continue
         taken = [trial for trial in trials if trial.cell == cell.key and not trial.pilot]
         valid = [trial for trial in taken if not trial.reasons]
         early = at_least(valid)
