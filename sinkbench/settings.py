@@ -48,7 +48,10 @@ class Settings(BaseSettings):
     thresholds: Path = Field(
         default=Path("tests/capacity/plan.yaml"), description="the plan whose thresholds tests/capacity checks"
     )
-    home: Path = Field(default=Path("var"), description="folder for the local stack's data and logs")
+    home: Path = Field(
+        default=Path("var"),
+        description="folder for the local stack's data and logs; of an installed sinkbench, also for results",
+    )
     dist: Path = Field(default=Path("var/dist"), description="folder for the programs that come from Maven")
     user: str = Field(default="sinkbench", description="who runs the services when sinkbench is started by root")
     topology: str = Field(default=SHIPPED[0], description="which nodes there are: small, published, or a file of yours")

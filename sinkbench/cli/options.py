@@ -32,9 +32,7 @@ def _results(ctx: typer.Context, given: Path) -> Path:
     return state_folder() / RESULTS
 
 
-Results = Annotated[
-    Path, typer.Option(help="folder with the results of all runs; if installed, in SINKBENCH_HOME", callback=_results)
-]
+Results = Annotated[Path, typer.Option(help="folder with the results of all runs", callback=_results)]
 OnStack = Annotated[
     str | None, typer.Option("--stack", help="local, compose, or a stack file (default: SINKBENCH_STACK, else local)")
 ]
