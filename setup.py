@@ -36,7 +36,7 @@ def commit() -> str:
 
 
 class BuildWithData(build_py):
-    """The folder `checkout` inside the package, of which sinkbench/place.py knows. An editable installation has none."""
+    """The folder `checkout` inside the package, which sinkbench/place.py finds. An editable installation has none."""
 
     def run(self) -> None:
         if not self.editable_mode:

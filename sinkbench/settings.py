@@ -169,7 +169,7 @@ def reachable_by_others(path: Path) -> bool:
 
 
 def _home(checkout: Path) -> Path:
-    """The default of SINKBENCH_HOME: `var` in the checkout, or the user's data folder if sinkbench is installed, or below
+    """The default of SINKBENCH_HOME: `var` in the checkout, if installed the user's data folder, or below
     /var/lib if root's services could not enter it."""
     inside = data_folder() if IS_INSTALLED else checkout / "var"
     if os.geteuid() != 0 or reachable_by_others(inside):
