@@ -23,32 +23,28 @@ def ignored(folder: str, names: list[str]) -> set[str]:
     return {each for each in names if each in ("target", "test", "__pycache__") or (own and each != "README.md")}
 
 
-def commit() -> str:
-    """The commit of ROOT, with "+" if its files were changed; "" if it is no checkout."""
-
-    def git(*arguments: str) -> str:
-        done = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=False)
-        return done.stdout.strip()
-
-    if not (ROOT / ".git").exists() or shutil.which("git") is None:
-        return ""
-    return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+def git(*arguments: str) -> str:
+    done = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 class BuildWithData(build_py):
     """The folder `checkout` inside the package, which sinkbench/place.py finds. An editable installation has none."""
 
     def run(self) -> None:
-        if not self.editable_mode:
-            # Else files that are gone since would be in the wheel.
-            shutil.rmtree(self.build_lib, ignore_errors=True)
-        super().run()
         if self.editable_mode:
+            super().run()
             return
+        # Else files that are gone since would be in the wheel.
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
         inside = Path(self.build_lib) / "sinkbench" / "checkout"
         for name in FOLDERS:
             shutil.copytree(ROOT / name, inside / name, ignore=ignored)
-        (inside / "COMMIT").write_text(commit(), encoding="utf-8")
+        # A folder above an unpacked archive may be another repository.
+        commit = git("rev-parse", "HEAD") if (ROOT / ".git").exists() else ""
+        changed = commit and git("status", "--porcelain", "--untracked-files=no")
+        (inside / "COMMIT").write_text(commit + ("+" if changed else ""), encoding="utf-8")
         for path in Path(self.build_lib).rglob("*"):
             path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
 
