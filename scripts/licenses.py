@@ -24,12 +24,10 @@ SPDX = {"Apache Software License": "Apache-2.0", "ISC License (ISCL)": "ISC", "M
 VAGUE = ("BSD License", "BSD-derived")
 # By the beginning of a Maven group: several artifacts have no license in their own POM.
 GROUPS = {
-    **dict.fromkeys(("com.fasterxml.jackson", "io.debezium", "io.prometheus", "org.apache"), "Apache-2.0"),
-    "org.elasticsearch.client": "Apache-2.0",
+    **dict.fromkeys(("com.fasterxml", "io.debezium", "io.prometheus", "org.apache"), "Apache-2.0"),
+    **{"org.elasticsearch.client": "Apache-2.0", "org.postgresql": "BSD-2-Clause", "org.slf4j": "MIT"},
     # The server under any of three licenses, as its archive tells; the modules of x-pack under one.
     "org.elasticsearch.distribution": "(AGPL-3.0-only OR SSPL-1.0 OR Elastic-2.0) AND Elastic-2.0",
-    "org.postgresql": "BSD-2-Clause",
-    "org.slf4j": "MIT",
 }
 # The packages of scripts/setup; their version is the distribution's.
 DEBIAN = {
@@ -64,8 +62,7 @@ def license_of(distribution: str) -> str:
     told = found.get("License") or ""
     classified = [each.split(" :: ")[-1] for each in found.get_all("Classifier") or [] if each.startswith("License ::")]
     names = [found.get("License-Expression"), told if " " not in told else "", *classified, told.split(" (")[0]]
-    first = next(name for name in names if name)
-    return SPDX.get(first, first)
+    return next(SPDX.get(name, name) for name in names if name)
 
 
 def maven_artifacts(checkout: Path) -> Iterator[Fetched]:
@@ -74,8 +71,8 @@ def maven_artifacts(checkout: Path) -> Iterator[Fetched]:
         trees = [ET.parse(each).getroot() for each in sorted((checkout / project).rglob("pom.xml"))]  # noqa: S314 - ours
         properties = [each for tree in trees for each in tree.iterfind(f"{_POM}properties/*")]
         versions = {f"${{{each.tag.removeprefix(_POM)}}}": each.text for each in properties}
-        artifacts = [each for tree in trees for tag in ("dependency", "artifactItem") for each in tree.iter(_POM + tag)]
-        for each in artifacts:
+        tags = ("dependency", "artifactItem")
+        for each in (each for tree in trees for tag in tags for each in tree.iter(_POM + tag)):
             group, name, version = (each.findtext(_POM + tag, "") for tag in ("groupId", "artifactId", "version"))
             if each.findtext(_POM + "scope") in ("test", "import"):
                 continue

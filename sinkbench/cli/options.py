@@ -24,8 +24,7 @@ RESULTS = Path("results")
 
 
 def _results(ctx: typer.Context, given: Path) -> Path:
-    source = ctx.get_parameter_source("results")
-    if not IS_INSTALLED or source is None or source.name != "DEFAULT":
+    if not IS_INSTALLED or getattr(ctx.get_parameter_source("results"), "name", "") != "DEFAULT":
         return given
     from sinkbench.settings import state_folder
 

@@ -2,21 +2,15 @@
 
 import json
 
-import pytest
-
-from scripts.licenses import PAGE, Fetched, bill_of_materials, fetched, page
+from scripts.licenses import PAGE, bill_of_materials, fetched, page
 
 
-@pytest.fixture(scope="module")
-def found() -> list[Fetched]:
-    return fetched()
+def test_the_page_of_licenses_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(fetched()), "docs/licenses.md is stale; run scripts/licenses"
 
 
-def test_the_page_of_licenses_is_current(found: list[Fetched]) -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(found), "docs/licenses.md is stale; run scripts/licenses"
-
-
-def test_the_bill_of_materials_names_every_version_and_nothing_twice(found: list[Fetched]) -> None:
+def test_the_bill_of_materials_names_every_version_and_nothing_twice() -> None:
+    found = fetched()
     bill = json.loads(bill_of_materials(found))
     purls = [each["purl"] for each in bill["components"]]
     assert len(purls) == len(set(purls)) == len(found)
