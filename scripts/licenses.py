@@ -36,6 +36,7 @@ DEBIAN = {
     "python3": "PSF-2.0",
 }
 TOXIPROXY = "github.com/Shopify/toxiproxy/v2"
+ARTIFACTS = ("dependency", "artifactItem")
 _POM = "{http://maven.apache.org/POM/4.0.0}"
 
 
@@ -59,10 +60,10 @@ def python_distributions(requirements: Path) -> Iterator[Fetched]:
 def license_of(distribution: str) -> str:
     """As its metadata tell: the SPDX expression, a name without spaces, or the classifier."""
     found = metadata(distribution)
-    told = found.get("License") or ""
+    told = "".join(found.get_all("License") or [])
     classified = [each.split(" :: ")[-1] for each in found.get_all("Classifier") or [] if each.startswith("License ::")]
-    names = [found.get("License-Expression"), told if " " not in told else "", *classified, told.split(" (")[0]]
-    return next(SPDX.get(name, name) for name in names if name)
+    names = [told if " " not in told else "", *classified, told.split(" (")[0]]
+    return next(SPDX.get(name, name) for name in (*(found.get_all("License-Expression") or []), *names) if name)
 
 
 def maven_artifacts(checkout: Path) -> Iterator[Fetched]:
@@ -71,8 +72,7 @@ def maven_artifacts(checkout: Path) -> Iterator[Fetched]:
         trees = [ET.parse(each).getroot() for each in sorted((checkout / project).rglob("pom.xml"))]  # noqa: S314 - ours
         properties = [each for tree in trees for each in tree.iterfind(f"{_POM}properties/*")]
         versions = {f"${{{each.tag.removeprefix(_POM)}}}": each.text for each in properties}
-        tags = ("dependency", "artifactItem")
-        for each in (each for tree in trees for tag in tags for each in tree.iter(_POM + tag)):
+        for each in (each for tree in trees for tag in ARTIFACTS for each in tree.iter(_POM + tag)):
             group, name, version = (each.findtext(_POM + tag, "") for tag in ("groupId", "artifactId", "version"))
             if each.findtext(_POM + "scope") in ("test", "import"):
                 continue
