@@ -36,8 +36,7 @@ DEBIAN = {
     "python3": "PSF-2.0",
 }
 TOXIPROXY = "github.com/Shopify/toxiproxy/v2"
-ARTIFACTS = ("dependency", "artifactItem")
-_POM = "{http://maven.apache.org/POM/4.0.0}"
+_POM, ARTIFACTS = "{http://maven.apache.org/POM/4.0.0}", ("dependency", "artifactItem")
 
 
 class Fetched(NamedTuple):
@@ -62,8 +61,9 @@ def license_of(distribution: str) -> str:
     found = metadata(distribution)
     told = "".join(found.get_all("License") or [])
     classified = [each.split(" :: ")[-1] for each in found.get_all("Classifier") or [] if each.startswith("License ::")]
-    names = [told if " " not in told else "", *classified, told.split(" (")[0]]
-    return next(SPDX.get(name, name) for name in (*(found.get_all("License-Expression") or []), *names) if name)
+    expressed = found.get_all("License-Expression") or []
+    names: list[str] = [*expressed, told if " " not in told else "", *classified, told.split(" (")[0]]
+    return next(SPDX.get(name, name) for name in names if name)
 
 
 def maven_artifacts(checkout: Path) -> Iterator[Fetched]:
