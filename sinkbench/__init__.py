@@ -1,3 +1,3 @@
 """sinkbench: compares the sinks of a Kafka Connect pipeline."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

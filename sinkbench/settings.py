@@ -1,4 +1,5 @@
-"""The settings: environment variables SINKBENCH_*, or the same names in the checkout's `.env`."""
+"""The settings: environment variables SINKBENCH_*, or the same names in `.env` of the checkout, or, if sinkbench is
+installed, of the working folder."""
 
 from __future__ import annotations
 
@@ -18,10 +19,11 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from loadgen.reading import read_text
 from sinkbench.errors import SettingsError
+from sinkbench.place import BASE, IS_INSTALLED, data_folder
+from sinkbench.place import CHECKOUT as CHECKOUT
 from sinkbench.suggest import did_you_mean
 from sinkbench.topology import MOST_WORKERS, PORT_STEPS, SHIPPED, Topology, load_topology
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 PREFIX = "SINKBENCH_"
 HOST: Final = "127.0.0.1"
 PORTS = (
@@ -46,7 +48,10 @@ class Settings(BaseSettings):
     thresholds: Path = Field(
         default=Path("tests/capacity/plan.yaml"), description="the plan whose thresholds tests/capacity checks"
     )
-    home: Path = Field(default=Path("var"), description="folder for the local stack's data and logs")
+    home: Path = Field(
+        default=Path("var"),
+        description="folder for the local stack's data and logs; of an installed sinkbench, also for results",
+    )
     dist: Path = Field(default=Path("var/dist"), description="folder for the programs that come from Maven")
     user: str = Field(default="sinkbench", description="who runs the services when sinkbench is started by root")
     topology: str = Field(default=SHIPPED[0], description="which nodes there are: small, published, or a file of yours")
@@ -161,12 +166,18 @@ def reachable_by_others(path: Path) -> bool:
 
 
 def _home(checkout: Path) -> Path:
-    """The default of SINKBENCH_HOME: `var` in the checkout, or below /var/lib if root's services could not enter it."""
-    inside = checkout / "var"
+    """The default of SINKBENCH_HOME: `var` in the checkout, if installed the user's data folder, or below
+    /var/lib if root's services could not enter it."""
+    inside = data_folder() if IS_INSTALLED else checkout / "var"
     if os.geteuid() != 0 or reachable_by_others(inside):
         return inside
-    digest = hashlib.sha256(str(checkout).encode()).hexdigest()[:8]
+    digest = "installed" if IS_INSTALLED else hashlib.sha256(str(checkout).encode()).hexdigest()[:8]
     return Path("/var/lib/sinkbench") / digest
+
+
+def state_folder() -> Path:
+    """The folder of `results`: the checkout, or SINKBENCH_HOME if sinkbench is installed."""
+    return load_settings().home if IS_INSTALLED else CHECKOUT
 
 
 def _settings_file(path: Path) -> dict[str, str | None]:
@@ -182,7 +193,7 @@ def _settings_file(path: Path) -> dict[str, str | None]:
     return dotenv_values(stream=io.StringIO(text))
 
 
-def load_settings(checkout: Path = CHECKOUT) -> Settings:
+def load_settings(checkout: Path = BASE) -> Settings:
     """Returns the settings in force. Raises SettingsError for an unknown variable, or an invalid value or topology."""
     values = {**_settings_file(checkout / ".env"), **os.environ}
     known = {PREFIX + name.upper(): name for name in Settings.model_fields}

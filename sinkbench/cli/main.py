@@ -74,6 +74,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Set up": {
         "install": ("stack", "Fetch the programs that come from Maven"),
         "settings": ("stack", "Print every setting with its value in force"),
+        "version": ("version", "Print the version and its commit"),
         "propose": ("propose", "Propose an index and a table for your records"),
     },
 }
@@ -140,9 +141,9 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from sinkbench import __version__
+        from sinkbench.cli.version import version
 
-        sys.stdout.write(f"{__version__}\n")
+        version()
         raise typer.Exit
 
 

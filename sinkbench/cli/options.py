@@ -1,24 +1,37 @@
 """What several commands share: the run, the plan or the stack that is meant, and how they write."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from loadgen.reading import printable
+from sinkbench.place import IS_INSTALLED
 from sinkbench.runs.store import write_text
 from sinkbench.secrets import readable, redacted
-from sinkbench.settings import load_settings
-from sinkbench.stack import Stack
-from sinkbench.stack.choice import find_stack, open_stack
+
+if TYPE_CHECKING:
+    from sinkbench.stack import Stack
 
 RUN = "latest, latest~1, a name or the beginning of one, or a path (default: the newest)"
 PRICES = "a file of prices, for the cost of a million records"
 OptionalRun = Annotated[str | None, typer.Argument(metavar="RUN", help=RUN, show_default=False)]
-Results = Annotated[Path, typer.Option(help="folder with the results of all runs")]
 RESULTS = Path("results")
+
+
+def _results(ctx: typer.Context, given: Path) -> Path:
+    if not IS_INSTALLED or getattr(ctx.get_parameter_source("results"), "name", "") != "DEFAULT":
+        return given
+    from sinkbench.settings import state_folder
+
+    return state_folder() / RESULTS
+
+
+Results = Annotated[Path, typer.Option(help="folder with the results of all runs", callback=_results)]
 OnStack = Annotated[
     str | None, typer.Option("--stack", help="local, compose, or a stack file (default: SINKBENCH_STACK, else local)")
 ]
@@ -58,10 +71,17 @@ def put(text: str, to: Path | None) -> None:
 
 def the_stack(choice: str | None) -> Stack:
     """The stack of `--stack`; without it that of the settings. Raises StackError if it cannot be used."""
+    # Imported here, as below: drivers load the services' clients, which few commands need.
+    from sinkbench.settings import load_settings
+    from sinkbench.stack.choice import open_stack
+
     settings = load_settings()
     return open_stack(choice or settings.stack, settings)
 
 
 def running_stack(choice: str | None) -> Stack:
     """The stack of `--stack`; without it the one that runs. Raises StackError if it cannot be used."""
+    from sinkbench.settings import load_settings
+    from sinkbench.stack.choice import find_stack
+
     return find_stack(load_settings()) if choice is None else the_stack(choice)

@@ -19,7 +19,7 @@ from sinkbench.cli.options import CsvDelimiter, CsvHeader, OnRunningStack, comma
 from sinkbench.errors import EXIT_CHECK_FAILED, ServiceError, UserError
 from sinkbench.race.lock import only_race
 from sinkbench.race.preparation import create_named_targets
-from sinkbench.settings import CHECKOUT
+from sinkbench.settings import CHECKOUT, state_folder
 from sinkbench.sinks import Destination, open_sink, open_writer, sink_kind, sink_kinds
 from sinkbench.stack import Stack
 
@@ -79,7 +79,7 @@ def _try(stack: Stack, paths: Mapping[str, Path], dataset: Dataset) -> bool:
     maker = DatasetMaker(dataset, target)
     records = made_by(maker, 0, min(dataset.facts.records, maker.longest_batch(0)))
     try:
-        with only_race(stack.lock_file, CHECKOUT, "propose", stack.own_container):
+        with only_race(stack.lock_file, state_folder(), "propose", stack.own_container):
             for name in paths.keys() & at.sinks.keys():
                 with closing(open_sink(name, at, CHECKOUT)) as sink:
                     sink.create(target, paths[name])

@@ -92,7 +92,10 @@ def machine() -> dict[str, JsonValue]:
 
 
 def commit(checkout: Path) -> str | None:
-    """Returns the checked-out commit, with "+" if its files were changed; None if there is none."""
+    """Returns the checked-out commit, with "+" if its files were changed; of a wheel, that of its build; None
+    if there is none."""
+    with suppress(FileNotFoundError):
+        return (checkout / "COMMIT").read_text(encoding="utf-8") or None
 
     def git(*arguments: str) -> str | None:
         with suppress(OSError):

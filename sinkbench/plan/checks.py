@@ -10,10 +10,10 @@ from sinkbench.analysis.connectors import JDBC, REFERENCE_COPY, Misfit, Offered,
 from sinkbench.analysis.settable import Settable
 from sinkbench.analysis.words import counted
 from sinkbench.errors import PlanError
+from sinkbench.place import CHECKOUT
 from sinkbench.plan.faults import OF_SERVICES, PROMOTE
 from sinkbench.plan.plan import FaultsPlan, Plan
 from sinkbench.secrets import redacted
-from sinkbench.settings import CHECKOUT
 from sinkbench.suggest import did_you_mean
 from sinkbench.topology import KafkaNodes
 from sinkbench.yamlfile import shown

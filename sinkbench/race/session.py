@@ -40,7 +40,7 @@ from sinkbench.race.resume import Earlier, Journal, Unfinished
 from sinkbench.results import FILES, RECORDS, RunSummary
 from sinkbench.runs.store import RunFolder, check_writable, read_trials
 from sinkbench.secrets import redacted
-from sinkbench.settings import CHECKOUT
+from sinkbench.settings import CHECKOUT, state_folder
 from sinkbench.stack import Stack
 from sinkbench.trial.cluster import Cluster
 
@@ -117,7 +117,7 @@ class _Session(ExitStack):
     def open(self, live_port: int | None) -> dict[str, JsonValue]:
         """Prepares everything for the first pilot; returns the environment. Raises UserError."""
         self._live.begin("", [cell.key for cell in self._cells], None)
-        only = only_race(self._stack.lock_file, CHECKOUT, self._plan.name, self._stack.own_container)
+        only = only_race(self._stack.lock_file, state_folder(), self._plan.name, self._stack.own_container)
         self._tell = self.enter_context(only)
         self.enter_context(_followed(self._live, live_port, self._say))
         if self._plan.trials < FEWEST_BLOCKS and not isinstance(self._plan, CapacityPlan):

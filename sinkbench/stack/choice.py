@@ -4,6 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sinkbench.errors import StackError
+from sinkbench.place import IS_INSTALLED
 from sinkbench.settings import Settings
 from sinkbench.stack import Stack
 from sinkbench.stack.local import LocalStack
@@ -26,6 +27,8 @@ def open_stack(choice: str, settings: Settings) -> Stack:
     if choice == "local":
         return LocalStack(settings)
     if choice == "compose":
+        if IS_INSTALLED:
+            raise StackError("--stack compose: images are built from a checkout; run it there, or use --stack local")
         from sinkbench.stack.compose import ComposeStack
 
         return ComposeStack(settings)

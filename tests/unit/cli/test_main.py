@@ -1,13 +1,16 @@
 """The command line as a whole: every command is found, and loads no more than it needs."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
 from sinkbench import __version__
 from sinkbench.cli.main import COMMANDS, app, main
+from tests.frozen.make import unpack
 
 
 def test_every_command_has_a_name_and_a_help_of_its_own() -> None:
@@ -53,12 +56,36 @@ def test_the_help_has_groups_and_summaries_that_are_not_cut(capsys: pytest.Captu
         assert "\nMeasure:\n  race " in told
         assert told.partition("Examples:\n")[2].count("\n") == 3
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"{__version__}\n"
+    told = capsys.readouterr().out
+    assert re.fullmatch(rf"{re.escape(__version__)}( \(commit [0-9a-f]{{40}}\+?\))?\n", told)
+    assert main(["version"]) == 0
+    assert capsys.readouterr().out == told
 
 
 def test_the_help_imports_nothing_that_only_commands_need() -> None:
     code = "import sys; sys.argv[1:] = ['-h']\nfrom sinkbench.cli.main import main\nmain()\n"
     code += "sys.exit(', '.join({'pydantic', 'numpy', 'sinkbench.settings'} & sys.modules.keys()) or 0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["--help", "runs", "show"])
+def test_what_reads_kept_runs_loads_no_client_and_no_statistics(command: str, tmp_path: Path) -> None:
+    unpack("drain-quick", tmp_path)
+    arguments = [command] if command == "--help" else [command, "--results", str(tmp_path)]
+    heavy = {
+        "confluent_kafka",
+        "docker",
+        "duckdb",
+        "elasticsearch",
+        "httpx",
+        "psutil",
+        "psycopg",
+        "scipy",
+        "supervisor",
+    }
+    code = f"import sys\nfrom sinkbench.cli.main import main\nif main({arguments}): sys.exit('failed')\n"
+    code += f"sys.exit(', '.join({heavy} & sys.modules.keys()) or 0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
