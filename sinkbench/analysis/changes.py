@@ -6,11 +6,11 @@ shows a change if at most 1 % of random orders of the series have one as large; 
 splits alike, pins numpy and scipy to versions that sinkbench does not use."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-LEVEL = 0.01
 FEWEST_RUNS = 3
 """On each side of a change: fewer are outliers."""
 
@@ -23,19 +23,18 @@ def change_points(values: Sequence[float], first: int = 0) -> list[int]:
     from scipy.stats import permutation_test
 
     logs = np.log(values)
-    ends = [(at, end) for at in range(FEWEST_RUNS, len(logs)) for end in range(at + FEWEST_RUNS, len(logs) + 1)]
-    at, end = np.array(ends).T
+    at, end = np.array([(a, b) for a in range(FEWEST_RUNS, len(logs)) for b in range(a + FEWEST_RUNS, len(logs) + 1)]).T
 
     def shifts(orders: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         sums = np.cumsum(orders, axis=-1)
         left, right = sums[..., at - 1], sums[..., end - 1] - sums[..., at - 1]
         return np.asarray(np.abs(left / at - right / (end - at)) * np.sqrt(at * (end - at) / end))
 
-    drawn = {"permutation_type": "pairings", "alternative": "greater", "n_resamples": 1_999, "rng": 1}
+    drawn: dict[str, Any] = {"permutation_type": "pairings", "alternative": "greater", "n_resamples": 1_999, "rng": 1}
     # Of a long series few orders at once, for the memory.
-    drawn["batch"] = 1 + 1_000_000 // len(ends)
+    drawn["batch"] = 1 + 1_000_000 // len(at)
     test = permutation_test((logs,), lambda orders, axis: shifts(orders).max(axis), vectorized=True, **drawn)
-    if test.pvalue > LEVEL:
+    if test.pvalue > 0.01:
         return []
     place = int(at[np.argmax(shifts(logs))])
     return [*change_points(values[:place], first), first + place, *change_points(values[place:], first + place)]

@@ -42,7 +42,7 @@ def add(
     results: Results = RESULTS,
 ) -> None:
     """Adds runs; one that is there already is replaced."""
-    kept = [load_run(find_run(name, results)) for name in runs or [None]]
+    kept = [load_run(find_run(name, results)) for name in runs or ["latest"]]
     rows = [row for run in kept for row in table.rows_of(run, commit or commit_of(Path.cwd()))]
     table.add(file or results / NAME, rows)
     write(f"{file or results / NAME}: has {', '.join(run.summary.run for run in kept)}\n")

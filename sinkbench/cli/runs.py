@@ -127,7 +127,7 @@ def export(
     results: Results = RESULTS,
 ) -> None:
     """docs/format.md has the columns."""
-    found = [load_run(find_run(name, results)).summary for name in runs or [None]]
+    found = [load_run(find_run(name, results)).summary for name in runs or ["latest"]]
     paid = found if prices is None else [with_prices(each, load_prices(prices).as_kept()) for each in found]
     put(export_run(paid[0], form, *paid[1:]), to)
 

@@ -60,7 +60,8 @@ def _of_services(runs: Sequence[RunSummary]) -> Iterator[Export]:
 
 def _of_versions(runs: Sequence[RunSummary]) -> Iterator[Export]:
     for name in sorted({name for run in runs for name in versions_of(run.environment)}):
-        yield Export(f"version.{name}", "VARCHAR", lambda _, run, name=name: versions_of(run.environment).get(name))
+        value = partial(lambda key, _, run: versions_of(run.environment).get(key), name)
+        yield Export(f"version.{name}", "VARCHAR", value)
 
 
 def _of_service(figure: ByService, service: str, cell: CellSummary, _: RunSummary) -> Value:

@@ -120,13 +120,13 @@ def shown(row: Row, figure: str) -> str:
 
 
 def history_text(found: Sequence[Sequence[Row]]) -> str:
-    tables: dict[str, list[tuple[str, ...]]] = {}
+    by: dict[str, list[tuple[str, ...]]] = {}
     for rows in found:
-        last = (" ".join(shown(row, figure) for row in rows[-3:]) for figure in FIGURES)
+        ends = (" ".join(shown(row, figure) for row in rows[-3:]) for figure in FIGURES)
         changed = "; ".join(each.in_words for each in changes(rows)) or NOT_MEASURED
-        tables.setdefault(heading_of(rows[-1]), []).append((rows[0]["cell"], f"{len(rows)}", *last, changed))
-    heads = ("runs", *(f"last {figure}" for figure in FIGURES), words("changed"))
-    blocks = ((head, new_table("cell", *heads, rows=rows), "") for head, rows in tables.items())
+        by.setdefault(heading_of(rows[-1]), []).append((rows[0]["cell"], f"{len(rows)}", *ends, changed))
+    last = [f"last {figure}" for figure in FIGURES]
+    blocks = ((head, new_table("cell", "runs", *last, words("changed"), rows=rows), "") for head, rows in by.items())
     return plain_text(part for block in blocks for part in block)
 
 
