@@ -55,6 +55,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "show": ("runs", "Print a run's result again, or more of it"),
         "runs": ("runs", "List the runs, the newest first"),
         "compare": ("runs", "Compare runs cell by cell"),
+        "history": ("history", "Keep runs over time; find since when a cell differs"),
         "report": ("runs", "Write a run as one HTML page with charts"),
         "replicate": ("replicate", "Set published claims against the runs"),
         "size": ("size", "Size pipelines from runs, and Kafka by a formula"),

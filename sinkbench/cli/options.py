@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 RUN = "latest, latest~1, a name or the beginning of one, or a path (default: the newest)"
 PRICES = "a file of prices, for the cost of a million records"
 OptionalRun = Annotated[str | None, typer.Argument(metavar="RUN", help=RUN, show_default=False)]
+SeveralRuns = Annotated[list[str] | None, typer.Argument(metavar="RUN", help=RUN, show_default=False)]
 RESULTS = Path("results")
 
 
@@ -32,6 +33,7 @@ def _results(ctx: typer.Context, given: Path) -> Path:
 
 
 Results = Annotated[Path, typer.Option(help="folder with the results of all runs", callback=_results)]
+Baselines = Annotated[Path | None, typer.Option(help="folder of baselines (default: baselines in the results)")]
 OnStack = Annotated[
     str | None, typer.Option("--stack", help="local, compose, or a stack file (default: SINKBENCH_STACK, else local)")
 ]

@@ -10,6 +10,7 @@ from rich.console import Console
 from sinkbench.cli.options import (
     PRICES,
     RESULTS,
+    Baselines,
     CsvDelimiter,
     CsvHeader,
     OnStack,
@@ -29,8 +30,8 @@ from sinkbench.plan.plan import CapacityPlan, Plan
 from sinkbench.plan.sections import load_prices
 from sinkbench.race.resume import load_unfinished, run_folder
 from sinkbench.race.session import resume_run, run_plan
-from sinkbench.runs.reader import find_run, load_run
-from sinkbench.runs.store import RunFolder
+from sinkbench.runs.reader import BASELINES, baseline_folder, find_run, load_run
+from sinkbench.runs.store import RunFolder, copy_run
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.stack import Stack
 from sinkbench.summary.thresholds import exit_code, outcomes
@@ -68,6 +69,8 @@ def race(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="print the result only")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print the summary as JSON; progress to stderr")] = False,
     junit: Junit = None,
+    save: Annotated[str | None, typer.Option(help="keep the run, if it passes, as this baseline for `compare`")] = None,
+    baselines: Baselines = None,
     live: Live = False,
     live_port: LivePort = None,
     stack_name: OnStack = None,
@@ -96,7 +99,12 @@ def race(
     if junit is not None:
         # A file that cannot be written is found before the race, not after it.
         put("", junit)
-    folder, _ = run_plan(stack, wanted, results, out, live_port=_live_port(live, live_port))
+    baseline = None if save is None else baseline_folder(save, baselines or results / BASELINES)
+    folder, summary = run_plan(stack, wanted, results, out, live_port=_live_port(live, live_port))
+    if baseline is not None and summary.passed:
+        copy_run(folder.path, baseline)
+    elif baseline is not None:
+        out.print(f"{baseline}: not saved, since the run did not pass", markup=False)
     _show_results(folder, as_json=as_json, junit=junit)
 
 

@@ -5,22 +5,25 @@ from typing import Annotated
 
 import typer
 
-from sinkbench.cli.options import PRICES, RESULTS, RUN, OptionalRun, Results, commands, put, write
+from sinkbench.cli.options import PRICES, RESULTS, Baselines, OptionalRun, Results, SeveralRuns, commands, put, write
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_INCONCLUSIVE, ResultsError
 from sinkbench.metrics.cost import with_prices
 from sinkbench.plan.sections import load_prices
 from sinkbench.runs.compare import compare as compare_runs
-from sinkbench.runs.gate import gate, percent_of
-from sinkbench.runs.reader import find_run, list_runs, load_run, newest_two
+from sinkbench.runs.differences import why_not_alike
+from sinkbench.runs.gate import Gate, gate, percent_of
+from sinkbench.runs.reader import BASELINES, find_run, list_runs, load_run, newest_two
 from sinkbench.suggest import did_you_mean
 from sinkbench.tables import comparison as table
 from sinkbench.tables.cells import render, sections, spaced
 from sinkbench.tables.export import export as export_run
+from sinkbench.tables.github import github, not_compared
 from sinkbench.tables.screen import screen
 from sinkbench.tables.text import markdown, plain_text
 
 app = commands()
 WRITERS = {"text": table.as_text, "markdown": markdown}
+GITHUB = "github"
 
 
 @app.command()
@@ -52,8 +55,10 @@ def show(
 
 @app.command()
 def compare(
-    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help=RUN, show_default=False)] = None,
-    form: Annotated[str, typer.Option("--format", help="text, or markdown to paste into a pull request")] = "text",
+    runs: SeveralRuns = None,
+    form: Annotated[
+        str, typer.Option("--format", help="text, markdown, or github: a comment that a bot updates in place")
+    ] = "text",
     to: Annotated[Path | None, typer.Option(help="file to write (default: the output)")] = None,
     fail_if_slower: Annotated[
         str | None, typer.Option(help="exit code 1 if a cell of the second run is slower by more than this, as 5%")
@@ -61,30 +66,40 @@ def compare(
     fail_if_cpu_higher: Annotated[
         str | None, typer.Option(help="the same, if it takes more CPU time for the same records")
     ] = None,
+    baselines: Baselines = None,
     results: Results = RESULTS,
 ) -> None:
     """Of two runs: what differs, how many times as fast the second is, and whether that is certain; of one, it and the
-    newest; of none, the newest two of one plan; of more, their rates side by side. Exit code 3 if too few trials or a
-    disturbance leave the result open."""
+    newest; of none, the newest two of one plan; of more, their rates side by side. RUN may be a baseline of `race
+    --save`. Exit code 2 if a baseline is of another machine or plan, 3 if too few trials or a disturbance leave the
+    result open."""
     asked = {"--fail-if-slower": fail_if_slower, "--fail-if-cpu-higher": fail_if_cpu_higher}
     slower, more_cpu = (None if text is None else percent_of(text, option) for option, text in asked.items())
     gated = slower is not None or more_cpu is not None
-    if form not in WRITERS:
-        raise ResultsError(f"--format {form}: is not a format of comparisons{did_you_mean(form, WRITERS)}")
-    paths = [find_run(name, results) for name in runs or []]
+    if form not in (*WRITERS, GITHUB):
+        raise ResultsError(f"--format {form}: is not a format of comparisons{did_you_mean(form, [*WRITERS, GITHUB])}")
+    named = baselines or results / BASELINES
+    paths = [find_run(name, results, named) for name in runs or []]
     if len(paths) < 2:
         paths = [*paths, find_run(None, results)] if paths else [*newest_two(results)]
     kept = [load_run(path) for path in paths]
     if len(kept) > 2:
-        if gated:
-            raise ResultsError("--fail-if-slower, --fail-if-cpu-higher: compare two runs, not more")
+        if gated or form == GITHUB:
+            raise ResultsError("--fail-if-slower, --fail-if-cpu-higher, --format github: compare two runs, not more")
         put(WRITERS[form](table.side_by_side(kept)), to)
         return
+    for place, path in enumerate(paths):
+        other = kept[1 - place]
+        if path.parent == named and (why := why_not_alike(kept[place], other)):
+            why = f"baseline {path.name} {why}; save one here, with this plan: sinkbench race PLAN --save NAME"
+            if form == GITHUB:
+                put(not_compared(other, why), to)
+            raise ResultsError(why)
     comparison = compare_runs(*kept)
-    put(WRITERS[form](table.compared(comparison)), to)
+    found = gate(comparison, slower, more_cpu) if gated else Gate([], [])
+    put(github(comparison, found.failures) if form == GITHUB else WRITERS[form](table.compared(comparison)), to)
     if not gated:
         raise typer.Exit(EXIT_INCONCLUSIVE if comparison.undecided else 0)
-    found = gate(comparison, slower, more_cpu)
     options = " ".join(f"{option} {text}" for option, text in asked.items() if text is not None)
     for line in [*found.remarks, *found.inconclusive, *found.failures]:
         write(f"{options}: {line}\n", err=True)
@@ -103,18 +118,18 @@ def runs(results: Results = RESULTS) -> None:
 
 @app.command()
 def export(
-    run: OptionalRun = None,
+    runs: SeveralRuns = None,
     form: Annotated[
-        str, typer.Option("--format", help="csv (a row a cell), json (the summary), md or junit (checks)")
+        str, typer.Option("--format", help="csv (a row a cell, of any number of runs), json, md or junit (checks)")
     ] = "csv",
     to: Annotated[Path | None, typer.Option(help="file to write (default: the output)")] = None,
     prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the run's")] = None,
     results: Results = RESULTS,
 ) -> None:
     """docs/format.md has the columns."""
-    summary = load_run(find_run(run, results)).summary
-    paid = summary if prices is None else with_prices(summary, load_prices(prices).as_kept())
-    put(export_run(paid, form), to)
+    found = [load_run(find_run(name, results)).summary for name in runs or ["latest"]]
+    paid = found if prices is None else [with_prices(each, load_prices(prices).as_kept()) for each in found]
+    put(export_run(paid[0], form, *paid[1:]), to)
 
 
 @app.command()

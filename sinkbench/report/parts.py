@@ -26,6 +26,7 @@ class Table:
     sentences: Collection[int] = ()
     meanings: Mapping[str, str] = field(default_factory=lambda: COLUMNS)
     """The heading in docs/methods.md that explains a column, by the column's header."""
+    links: Mapping[str, str] = field(default_factory=dict)  # addresses by the text of the first column
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from sinkbench.analysis.words import few_of
 from sinkbench.metrics.metric import find
 from sinkbench.results import CellSummary
 from sinkbench.runs.reader import StoredRun
@@ -17,6 +18,10 @@ _SECRET = re.compile(r"password|passwd|secret|token|credential|api[._-]?key", re
 _IN_ADDRESS = re.compile(r"(://[^/@:\s]*:|(?:password|secret|token)=)[^@&;\s]+(?=[@&;\s]|$)", re.IGNORECASE)
 # The seed only orders trials, and prices apply to results: neither changes a measurement.
 _OF_NO_EFFECT = {"seed", "prices"}
+# What runs of one plan may differ in; the pipelines are what is compared.
+_NO_CONDITIONS = _OF_NO_EFFECT | {"pipelines", "multiples", "trials", "until", "thresholds"}
+_MACHINE = ("cpu_model", "cpu_count", "container.cpus", "stack", "topology.name")
+_AS = ("{}", "{} cores", "cores allowed: {}", "{} stack", "{} topology")
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,34 @@ def differences(a: StoredRun, b: StoredRun) -> list[Difference]:
         *_of_named("plan pipelines", pipelines(a.plan), pipelines(b.plan)),
         *connector_differences(a.connectors, b.connectors),
     ]
+
+
+def machine_of(environment: Mapping[str, JsonValue]) -> str:
+    """What a run was measured on, in words that are equal for the same machine, stack and topology."""
+    memory = environment.get("memory_bytes")
+    # The kernel reserves slightly different amounts at each boot.
+    size = [f"{memory / 1e9:.0f} GB"] if isinstance(memory, int | float) else []
+    known = zip(_AS, (find(environment, key) for key in _MACHINE), strict=True)
+    return ", ".join([*(text.format(value) for text, value in known if value is not None), *size])
+
+
+def versions_of(environment: Mapping[str, JsonValue]) -> dict[str, str]:
+    """The known versions of sinkbench, its libraries, the services and the connectors' classes, by name."""
+    found = [each for key in ("versions", "plugins") if isinstance(each := environment.get(key), dict)]
+    return {name: str(version) for each in found for name, version in each.items() if version is not None}
+
+
+def conditions(plan: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    return {key: value for key, value in plan.items() if key not in _NO_CONDITIONS}
+
+
+def why_not_alike(a: StoredRun, b: StoredRun) -> str:
+    """Why run A is no baseline of run B: another machine or another plan; empty if it is one."""
+    machines = [machine_of(run.summary.environment) for run in (a, b)]
+    if machines[0] != machines[1]:
+        return f"was measured on another machine: {machines[0]}; this one is: {machines[1]}"
+    found = [each.in_words for each in _between("", conditions(a.plan), conditions(b.plan))]
+    return f"is of another plan: {few_of(found)}" if found else ""
 
 
 def environment_differences(a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]) -> list[Difference]:

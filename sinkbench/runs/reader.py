@@ -12,7 +12,7 @@ from sinkbench.errors import ResultsError, UserError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import RunSummary, TrialRecord
-from sinkbench.runs.store import RunFolder, read_summary, read_trials
+from sinkbench.runs.store import RunFolder, check_writable, read_summary, read_trials
 from sinkbench.summary.cells import summary_of
 from sinkbench.yamlfile import YamlFile
 
@@ -118,6 +118,7 @@ def _json(path: Path) -> JsonValue:
 
 
 _LATEST = "latest"
+BASELINES = "baselines"  # the folder below the results that has runs by their user's names
 _MOST_NAMED = 10
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z")
 
@@ -132,20 +133,37 @@ class RunRow:
     damage: str = ""
 
 
+def started_at(run: str) -> str | None:
+    """The start in a run's id, as `2026-11-21T03:48:00Z`; None if it has none."""
+    stamp = _STAMP.match(run)
+    return None if stamp is None else "{}-{}-{}T{}:{}:{}Z".format(*stamp.groups())
+
+
+def baseline_folder(name: str, baselines: Path) -> Path:
+    """The folder of a baseline to be written; ResultsError if it cannot have this name, UserError if no file can."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}", name) or name.startswith(_LATEST):
+        raise ResultsError(f"--save {name}: is no name of a baseline; use letters, digits, '.', '_' and '-'")
+    check_writable(baselines)
+    return baselines / name
+
+
 def list_runs(root: Path) -> list[RunRow]:
     """All folders below `root`, newest first, even unreadable ones; ResultsError if there is no such folder."""
     return [_row(each) for each in _folders(root)]
 
 
-def find_run(name: str | None, root: Path) -> Path:
+def find_run(name: str | None, root: Path, baselines: Path | None = None) -> Path:
     """The folder of a run, or its summary.json, by how a user names it: None or `latest` for the newest below `root`,
-    `latest~N` for the one N before, its name or a unique prefix of it, or a path. ResultsError if it is none."""
+    `latest~N` for the one N before, a folder of `baselines`, its name or a unique prefix of it, or a path. ResultsError
+    if it is none."""
     text = name or _LATEST
     if place := re.fullmatch(rf"{_LATEST}(?:~(\d+))?", text):
         runs, back = _folders(root), int(place[1] or 0)
         if back < len(runs):
             return runs[back]
         raise ResultsError(f"{text}: there are {len(runs)} runs in {root}; `sinkbench race quick` makes one")
+    if baselines is not None and (baselines / text / _SUMMARY).exists():
+        return baselines / text
     if (root / text).exists():
         return root / text
     if Path(text).exists() or "/" in text:
@@ -155,7 +173,8 @@ def find_run(name: str | None, root: Path) -> Path:
     if len(found) == 1:
         return found[0]
     listed = ", ".join(each.name for each in (found or runs)[:_MOST_NAMED])
-    what = f"is the beginning of {len(found)} runs" if found else f"is no run in {root}; there are"
+    other = f" and no baseline in {baselines}" if baselines else ""
+    what = f"is the beginning of {len(found)} runs" if found else f"is no run in {root}{other}; there are"
     raise ResultsError(f"{text}: {what}: {listed or 'none'}")
 
 
@@ -171,19 +190,19 @@ def newest_two(root: Path) -> tuple[Path, Path]:
 
 def _folders(root: Path) -> list[Path]:
     try:
-        folders = [each for each in root.iterdir() if each.is_dir() and each.name != _LATEST and each.name[0] != "."]
+        folders = [each for each in root.iterdir() if each.is_dir() and each.name[0] != "."]
     except FileNotFoundError:
         raise ResultsError(
             f"{root}: there are no results; `sinkbench race quick` makes some, --results names others"
         ) from None
     except OSError as failed:
         raise ResultsError(f"{root}: cannot be read ({failed.strerror}); name a folder of results") from None
-    return sorted(folders, key=lambda folder: (bool(_STAMP.match(folder.name)), folder.name), reverse=True)
+    runs = (each for each in folders if each.name not in (_LATEST, BASELINES))
+    return sorted(runs, key=lambda folder: (bool(_STAMP.match(folder.name)), folder.name), reverse=True)
 
 
 def _row(folder: Path) -> RunRow:
-    stamp = _STAMP.match(folder.name)
-    started = None if stamp is None else "{}-{}-{} {}:{}:{}".format(*stamp.groups())
+    started = (started_at(folder.name) or "").replace("T", " ").removesuffix("Z") or None
     try:
         return RunRow(folder.name, started, load_summary(folder))
     except ResultsError as none:

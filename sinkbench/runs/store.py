@@ -8,6 +8,7 @@ import errno
 import io
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -45,7 +46,7 @@ _ADVICE = {
 def check_writable(root: Path) -> None:
     """Checks that runs can be stored in `root`: writes and removes a megabyte, to find a full disk before anything
     starts."""
-    with _writing(root):
+    with writing(root):
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=root) as trial:
             trial.write(b"\0" * _NEEDED_BYTES)
@@ -73,7 +74,7 @@ class RunFolder:
         -2."""
         stem = f"{(now or datetime.now(UTC)).astimezone(UTC):%Y%m%dT%H%M%SZ}-{plan.name}"
         folder = cls(_make_unique(root, stem))
-        with _writing(folder.path):
+        with writing(folder.path):
             (folder.path / "samples").mkdir()
             _replace(folder.plan_path, _clean_yaml(plan.show()))
             for pipeline in sorted({entry.pipeline for entry in plan.pipelines}):
@@ -88,7 +89,7 @@ class RunFolder:
     def append_trial(self, trial: TrialRecord) -> None:
         """Appends a line to trials.jsonl, and returns when it is on disk."""
         line = _clean_json(trial.model_dump(mode="json"), None).encode()
-        with _writing(self.trials_path):
+        with writing(self.trials_path):
             with self.trials_path.open("ab") as trials:
                 if self.trials_path.is_file():
                     # A killed run may have left an incomplete line.
@@ -96,7 +97,7 @@ class RunFolder:
                 trials.write(line)
                 trials.flush()
                 os.fsync(trials.fileno())
-            _sync_folder(self.path)
+            sync_folder(self.path)
 
     def write_samples(self, trial: str, rows: Sequence[Mapping[str, float | int | str | None]]) -> str:
         """Writes a trial's samples as CSV; returns the path relative to the run's folder. Columns are sorted after
@@ -110,19 +111,19 @@ class RunFolder:
         writer.writeheader()
         writer.writerows({key: redacted_values(value) for key, value in row.items()} for row in rows)
         relative = f"samples/{trial}.csv"
-        with _writing(self.path / relative):
+        with writing(self.path / relative):
             _replace(self.path / relative, text.getvalue())
         return relative
 
     def write_summary(self, summary: RunSummary) -> None:
         """Writes summary.json atomically, and points `latest` to this run."""
-        with _writing(self.summary_path):
+        with writing(self.summary_path):
             _replace(self.summary_path, _clean_json(summary.model_dump(mode="json"), 2))
         self._become_latest()
 
     def _become_latest(self) -> None:
         latest = self.path.parent / "latest"
-        with _writing(latest):
+        with writing(latest):
             link = self.path.parent / f".latest-{os.getpid()}"
             link.unlink(missing_ok=True)
             link.symlink_to(self.run)
@@ -165,13 +166,26 @@ def read_summary(path: Path) -> RunSummary:
         raise UserError(f"{file}: is not JSON ({broken}); name a folder of results") from None
 
 
+def copy_run(run: Path, to: Path) -> None:
+    """Copies a run's folder without its samples to `to`, which is replaced as a whole."""
+    new, old = (to.with_name(f".{to.name}.{state}") for state in ("new", "old"))
+    shutil.rmtree(new, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
+    with writing(to):
+        shutil.copytree(run, new, ignore=shutil.ignore_patterns("samples", "report.html"))
+        if to.exists():
+            to.rename(old)
+        new.rename(to)
+        shutil.rmtree(old, ignore_errors=True)
+
+
 def make_folder(path: Path) -> None:
-    with _writing(path):
+    with writing(path):
         path.mkdir(parents=True, exist_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
-    with _writing(path):
+    with writing(path):
         path.write_text(text, encoding="utf-8")
 
 
@@ -196,7 +210,7 @@ def _make_unique(root: Path, stem: str) -> Path:
     make_folder(root)
     path, number = root / stem, 1
     while True:
-        with _writing(path), suppress(FileExistsError):
+        with writing(path), suppress(FileExistsError):
             path.mkdir()
             return path
         number += 1
@@ -212,13 +226,13 @@ def _replace(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Syncs a folder's entries to disk; without it a power failure may restore an old file."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -242,7 +256,7 @@ def _first(invalid: ValidationError) -> str:
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as failed:

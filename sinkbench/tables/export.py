@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from xml.etree import ElementTree as ET
 
@@ -12,6 +12,8 @@ from sinkbench.errors import ResultsError
 from sinkbench.metrics import METRICS
 from sinkbench.metrics.metric import ByService, Export, Value
 from sinkbench.results import CellSummary, RunSummary
+from sinkbench.runs.differences import versions_of
+from sinkbench.runs.reader import started_at
 from sinkbench.secrets import redacted
 from sinkbench.summary.thresholds import outcomes
 from sinkbench.tables.answers import answer_lines
@@ -21,15 +23,19 @@ from sinkbench.tables.text import markdown
 _ANY_WIDTH = 10_000
 
 
-def export(summary: RunSummary, form: str) -> str:
-    """The run in one of `FORMATS`; ResultsError for any other format."""
+def export(summary: RunSummary, form: str, *more: RunSummary) -> str:
+    """The run in one of `FORMATS`, several as CSV; ResultsError for any other format."""
     if form not in FORMATS:
         raise ResultsError(f"--format {form}: is not a format of exports; known: {', '.join(FORMATS)}")
-    return FORMATS[form](summary)
+    if more and form != "csv":
+        raise ResultsError(f"--format {form}: has one run; export several as csv, or one after the other")
+    return _csv(summary, *more) if more else FORMATS[form](summary)
 
 
 _OF_RUN = (
     Export("run", "VARCHAR", lambda _, run: run.run),
+    Export("started_at", "VARCHAR", lambda _, run: started_at(run.run)),
+    Export("commit", "VARCHAR", lambda _, run: str(run.environment.get("commit") or "") or None),
     Export("complete", "BOOLEAN", lambda _, run: run.complete),
     Export("resumed", "BIGINT", lambda _, run: len(run.resumed)),
     Export("plan", "VARCHAR", lambda _, run: run.plan.name),
@@ -42,26 +48,32 @@ COLUMNS = {each.name: each for each in (*_OF_RUN, *(each for metric in _IN_ORDER
 BY_SERVICE = {each.name: each for metric in METRICS for each in metric.services}
 
 
-def _columns(summary: RunSummary) -> dict[str, Export]:
-    return {**COLUMNS, **{each.name: each for each in _of_services(summary)}}
+def _columns(*runs: RunSummary) -> dict[str, Export]:
+    return {**COLUMNS, **{each.name: each for each in (*_of_services(runs), *_of_versions(runs))}}
 
 
-def _of_services(summary: RunSummary) -> Iterator[Export]:
+def _of_services(runs: Sequence[RunSummary]) -> Iterator[Export]:
     for each in BY_SERVICE.values():
-        for service in sorted({service for cell in summary.cells for service in each.of(cell)}):
+        for service in sorted({service for run in runs for cell in run.cells for service in each.of(cell)}):
             yield Export(f"{each.name}.{service}", "DOUBLE", partial(_of_service, each, service))
+
+
+def _of_versions(runs: Sequence[RunSummary]) -> Iterator[Export]:
+    for name in sorted({name for run in runs for name in versions_of(run.environment)}):
+        value = partial(lambda key, _, run: versions_of(run.environment).get(key), name)
+        yield Export(f"version.{name}", "VARCHAR", value)
 
 
 def _of_service(figure: ByService, service: str, cell: CellSummary, _: RunSummary) -> Value:
     return figure.of(cell).get(service)
 
 
-def _csv(summary: RunSummary) -> str:
+def _csv(*runs: RunSummary) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    columns = _columns(summary)
+    columns = _columns(*runs)
     writer.writerow(columns)
-    for cell in summary.cells:
+    for cell, summary in ((cell, run) for run in runs for cell in run.cells):
         values = [column.of(cell, summary) for column in columns.values()]
         writer.writerow([str(value).lower() if isinstance(value, bool) else value for value in values])
     return text.getvalue()

@@ -41,6 +41,7 @@ from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import render
 from sinkbench.tables.comparison import as_text, compared, runs_table
 from sinkbench.tables.export import export
+from sinkbench.tables.github import github
 from sinkbench.tables.screen import screen
 from sinkbench.tables.text import markdown, plain_text
 from tests.frozen.renamed import NOW
@@ -56,6 +57,7 @@ __all__ = [
         "fields",
         "listing",
         "outputs",
+        "stored_run",
         "trials",
         "unpack",
     )
@@ -119,6 +121,13 @@ def unpack(name: str, folder: Path) -> Path:
     (run / "plan.yaml").write_text(json.dumps(NOW.content(stored_plan(name)), ensure_ascii=False), "utf-8")
     if (source / "connectors").exists():
         shutil.copytree(source / "connectors", run / "connectors")
+    return run
+
+
+def stored_run(name: str, folder: Path) -> Path:
+    """The unpacked run with the summary that follows from its trials, as a command finds it."""
+    run = unpack(name, folder)
+    RunFolder(run).write_summary(read(run)[1].summary)
     return run
 
 
@@ -280,6 +289,7 @@ def comparisons(runs: Mapping[str, Path]) -> dict[str, str]:
         found[f"{name}.txt"] = f"{as_text(compared(comparison))}\n{_lines(gates)}"
         if name in ("pair", "records"):
             found[f"{name}.md"] = markdown(compared(comparison))
+            found[f"{name}.github.md"] = github(comparison, gate(comparison, 5.0, 5.0).failures)
     return found
 
 

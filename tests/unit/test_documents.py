@@ -39,7 +39,7 @@ UNMEASURED = {
         "valid_trials",
         "notes",
     ),
-    *("currency", "fault", "recovered"),
+    *("currency", "fault", "recovered", "started_at", "commit"),
 }
 
 

@@ -89,6 +89,17 @@ def test_a_run_of_one_trial_is_compared_and_tells_nothing(
     assert main(["export", str(short), "--format", "md"]) == 0
 
 
+def test_several_runs_are_exported_as_one_table(
+    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = (str(keep(results, connectors, FAST)) for _ in range(2))
+    assert main(["export", first, second]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["run"] for row in rows] == [Path(first).name, Path(second).name]
+    assert rows[0]["started_at"].replace("-", "").replace(":", "") == rows[0]["run"].removesuffix("-quick")
+    assert main(["export", first, second, "--format", "md"]) == 2
+
+
 def test_runs_are_listed_newest_first_with_what_they_are(
     results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
