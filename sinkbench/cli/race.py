@@ -24,6 +24,7 @@ from sinkbench.cli.options import (
 )
 from sinkbench.cli.plans import duration, read_plan
 from sinkbench.errors import EXIT_CHECK_FAILED, StackError
+from sinkbench.live.events import Ports
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import CapacityPlan, Plan
 from sinkbench.plan.sections import load_prices
@@ -42,6 +43,9 @@ app = commands()
 Live = Annotated[bool, typer.Option("--live", help="show the run in a browser on this machine, too")]
 LivePort = Annotated[
     int | None, typer.Option(min=0, max=65535, help="its port, 0: any (default: SINKBENCH_LIVE_PORT); means --live")
+]
+MetricsPort = Annotated[
+    int | None, typer.Option("--metrics", min=0, max=65535, help="port for the run's figures as Prometheus reads them")
 ]
 Junit = Annotated[Path | None, typer.Option(help="file for checks and thresholds as JUnit XML")]
 
@@ -70,6 +74,7 @@ def race(
     junit: Junit = None,
     live: Live = False,
     live_port: LivePort = None,
+    metrics: MetricsPort = None,
     stack_name: OnStack = None,
 ) -> None:
     """Starts the stack if it is down, takes all trials, and stops what it started.
@@ -96,7 +101,7 @@ def race(
     if junit is not None:
         # A file that cannot be written is found before the race, not after it.
         put("", junit)
-    folder, _ = run_plan(stack, wanted, results, out, live_port=_live_port(live, live_port))
+    folder, _ = run_plan(stack, wanted, results, out, ports=_ports(live, live_port, metrics))
     _show_results(folder, as_json=as_json, junit=junit)
 
 
@@ -110,6 +115,7 @@ def resume(
     junit: Junit = None,
     live: Live = False,
     live_port: LivePort = None,
+    metrics: MetricsPort = None,
 ) -> None:
     """They go into the same run. Exit code 1 if a cell does not pass, as of `race`."""
     path = find_run(run, results)
@@ -124,13 +130,12 @@ def resume(
         was = unfinished.summary.environment.get("stack")
         if stack_name is None and was not in ("local", "compose"):
             raise StackError(f"{folder.path}: was measured on stack {was}; name its file: --stack FILE.yaml")
-        resume_run(the_stack(stack_name or str(was)), unfinished, console, _live_port(live, live_port))
+        resume_run(the_stack(stack_name or str(was)), unfinished, console, _ports(live, live_port, metrics))
     _show_results(folder, junit=junit)
 
 
-def _live_port(live: bool, port: int | None) -> int | None:
-    """The port of the live page; None without one."""
-    return load_settings().port("live_port") if live and port is None else port
+def _ports(live: bool, port: int | None, metrics: int | None) -> Ports:
+    return Ports(load_settings().port("live_port") if live and port is None else port, metrics)
 
 
 def _foresee(plan: Plan, stack: Stack) -> None:

@@ -105,7 +105,7 @@ def runs(results: Results = RESULTS) -> None:
 def export(
     run: OptionalRun = None,
     form: Annotated[
-        str, typer.Option("--format", help="csv (a row a cell), json (the summary), md or junit (checks)")
+        str, typer.Option("--format", help="csv (a row a cell), json (the summary), md, junit (checks) or openmetrics")
     ] = "csv",
     to: Annotated[Path | None, typer.Option(help="file to write (default: the output)")] = None,
     prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the run's")] = None,

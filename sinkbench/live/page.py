@@ -16,6 +16,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
+from typing import Self
 
 import uvicorn
 from sse_starlette import EventSourceResponse, ServerSentEvent
@@ -25,6 +26,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from loadgen.server import quiet_config
 from sinkbench.errors import SettingsError
@@ -95,20 +97,21 @@ def _file(kind: str, *names: str) -> Callable[[Request], Response]:
     return lambda _request: Response(text, headers=HEADERS, media_type=kind)
 
 
-class LivePage:
-    """Serves a live run on a port of 127.0.0.1, 0: any free one. Raises SettingsError if it is not available.
+class Served:
+    """Serves an application on a port of 127.0.0.1, 0: any free one. Raises SettingsError, with `what` it is and the
+    `options` that set its port, if that is not available.
 
     Its thread takes no signals and keeps no process alive."""
 
-    def __init__(self, live: LiveRun, port: int) -> None:
+    def __init__(self, app: ASGIApp, port: int, what: str, options: str) -> None:
         try:
             listener = socket.create_server((HOST, port))
         except OSError as error:
             # create_server's own text repeats the address.
             why = (error.strerror or str(error)).partition(" (while")[0].lower()
             raise SettingsError(
-                f"live page: port {port} cannot be listened on ({why}); stop what listens"
-                " there, or give another with --live-port or SINKBENCH_LIVE_PORT"
+                f"{what}: port {port} cannot be listened on ({why}); stop what listens there, or give another with"
+                f" {options}"
             ) from None
         for name in ("uvicorn.error", "sse_starlette", "asyncio"):
             # A disconnected browser must not print to the terminal.
@@ -116,11 +119,11 @@ class LivePage:
         self.address = f"http://{HOST}:{listener.getsockname()[1]}/"
         # asyncio sets it only for sockets that name their protocol; without it each answer waits for 40 ms.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._server = uvicorn.Server(quiet_config(make_app(live), GRACE_SECONDS))
+        self._server = uvicorn.Server(quiet_config(app, GRACE_SECONDS))
         self._listener = listener
         self._thread = threading.Thread(target=self._server.run, args=([listener],), name="http", daemon=True)
 
-    def __enter__(self) -> LivePage:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -128,3 +131,10 @@ class LivePage:
         self._server.should_exit = True
         self._thread.join(GRACE_SECONDS + 1)
         self._listener.close()
+
+
+class LivePage(Served):
+    """The page of a live run."""
+
+    def __init__(self, live: LiveRun, port: int) -> None:
+        super().__init__(make_app(live), port, "live page", "--live-port or SINKBENCH_LIVE_PORT")

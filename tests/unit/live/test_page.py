@@ -120,6 +120,7 @@ INTERRUPTED = """
 import signal, sys, time
 from rich.console import Console
 from sinkbench.cli.main import ENDING_SIGNALS, _interrupt
+from sinkbench.live.events import Ports
 from sinkbench.live.state import LiveRun
 from sinkbench.race.session import _followed
 for each in ENDING_SIGNALS:
@@ -127,7 +128,7 @@ for each in ENDING_SIGNALS:
 def say(line):
     print(line, flush=True)
 try:
-    with _followed(LiveRun(), 0, say):
+    with _followed(LiveRun(), Ports(0), say):
         while True:
             time.sleep(0.1)
 except SystemExit:
