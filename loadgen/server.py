@@ -33,7 +33,6 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from loadgen.dataset.store import Dataset
 from loadgen.errors import DatasetError, ExitCode, OptionsError
@@ -191,7 +190,7 @@ def read_users(path: Path) -> dict[str, str]:
     return users
 
 
-def quiet_config(app: ASGIApp, grace_seconds: int, **more: Any) -> uvicorn.Config:
+def quiet_config(app: Starlette, grace_seconds: int, **more: Any) -> uvicorn.Config:
     """A server that logs errors only, and ends requests that take longer than `grace_seconds` after its stop."""
     return uvicorn.Config(
         app,

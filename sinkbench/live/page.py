@@ -16,7 +16,6 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
-from typing import Self
 
 import uvicorn
 from sse_starlette import EventSourceResponse, ServerSentEvent
@@ -26,7 +25,6 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from loadgen.server import quiet_config
 from sinkbench.errors import SettingsError
@@ -34,7 +32,7 @@ from sinkbench.live.state import LiveRun
 
 HOST = "127.0.0.1"
 # How a browser here, or behind a tunnel, addresses this machine. Other names are DNS rebinding by foreign pages.
-HOSTS = ["127.0.0.1", "localhost"]
+ONLY_HERE = [Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"], www_redirect=False)]
 UPDATE_SECONDS = 0.5
 PING_SECONDS = 5
 RETRY_MS = 1000
@@ -71,7 +69,7 @@ def make_app(live: LiveRun) -> Starlette:
             Route("/page.js", _file("text/javascript", "sinkbench.live/page.js")),
             Route("/events", events),
         ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS, www_redirect=False)],
+        middleware=ONLY_HERE,
     )
 
 
@@ -103,15 +101,15 @@ class Served:
 
     Its thread takes no signals and keeps no process alive."""
 
-    def __init__(self, app: ASGIApp, port: int, what: str, options: str) -> None:
+    def __init__(self, app: Starlette, port: int, what: str, options: str) -> None:
         try:
             listener = socket.create_server((HOST, port))
         except OSError as error:
             # create_server's own text repeats the address.
             why = (error.strerror or str(error)).partition(" (while")[0].lower()
             raise SettingsError(
-                f"{what}: port {port} cannot be listened on ({why}); stop what listens there, or give another with"
-                f" {options}"
+                f"{what}: port {port} cannot be listened on ({why}); stop what listens"
+                f" there, or give another with {options}"
             ) from None
         for name in ("uvicorn.error", "sse_starlette", "asyncio"):
             # A disconnected browser must not print to the terminal.
@@ -123,7 +121,7 @@ class Served:
         self._listener = listener
         self._thread = threading.Thread(target=self._server.run, args=([listener],), name="http", daemon=True)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Served:
         self._thread.start()
         return self
 

@@ -90,12 +90,11 @@ class Snapshot(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Moment:
-    """What the page does not show of the current step: its cells, the phase's last sample, the beginning of the trial,
-    its fault, and when that began and ended. Times are in seconds since 1970."""
+    """What the page does not show of the current step, and its phase's last sample; times are in seconds since 1970."""
 
     cells: tuple[str, ...] = ()
-    sample: Sample | None = None
     began: float | None = None
+    sample: Sample | None = None
     fault: str = ""
     fault_began: float | None = None
     fault_ended: float | None = None
@@ -193,8 +192,7 @@ class LiveRun(Events):
             self._left, self._step_began = step.left_seconds, self._clock()
             self._step = _step(step)
             self._course = LastMinute()
-            began = time.time() if step.kind == "trial" else None
-            self.moment = Moment(tuple(map(redacted, step.cells)), began=began)
+            self.moment = Moment(tuple(map(redacted, step.cells)), time.time() if step.kind == "trial" else None)
             for key, cell in self._cells.items():
                 cell["state"] = _at_rest(cell)
                 if key in step.cells:
@@ -237,7 +235,6 @@ class LiveRun(Events):
         with self._lock:
             self.ending, self._ended, self._left = ending, self._clock(), None
             self._step = _step(RunStep(0, 0, "", "trial"))
-            self.moment = Moment()
             for cell in self._cells.values():
                 cell["state"] = _at_rest(cell)
             self._note("run", "step", "cells")
