@@ -45,7 +45,7 @@ LivePort = Annotated[
     int | None, typer.Option(min=0, max=65535, help="its port, 0: any (default: SINKBENCH_LIVE_PORT); means --live")
 ]
 MetricsPort = Annotated[
-    int | None, typer.Option("--metrics", min=0, max=65535, help="port for the run's figures as Prometheus reads them")
+    int | None, typer.Option(min=0, max=65535, help="port for Prometheus to read the run's figures")
 ]
 Junit = Annotated[Path | None, typer.Option(help="file for checks and thresholds as JUnit XML")]
 

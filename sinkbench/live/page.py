@@ -96,8 +96,7 @@ def _file(kind: str, *names: str) -> Callable[[Request], Response]:
 
 
 class Served:
-    """Serves an application on a port of 127.0.0.1, 0: any free one. Raises SettingsError, with `what` it is and the
-    `options` that set its port, if that is not available.
+    """Serves an application on a port of 127.0.0.1, 0: any free one. Raises SettingsError if it is not available.
 
     Its thread takes no signals and keeps no process alive."""
 

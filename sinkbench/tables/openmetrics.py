@@ -26,9 +26,8 @@ class Families:
             if value is not None:
                 kind = {"total": "counter", "info": "info"}.get(name.rpartition("_")[2], "gauge")
                 family = found.setdefault(name, Metric(f"sinkbench_{name.removesuffix('_info')}", meaning, kind))
-                family.add_sample(
-                    f"sinkbench_{name}", {key: redacted(text) for key, text in labels.items()}, float(value)
-                )
+                hidden = {label: redacted(text) for label, text in labels.items()}
+                family.add_sample(f"sinkbench_{name}", hidden, float(value))
         return found.values()
 
 
@@ -39,12 +38,12 @@ def openmetrics(run: RunSummary, columns: Collection[Export], services: Collecti
         values = {column.name: column.of(cell, run) for column in columns}
         texts = {name: value for name, value in values.items() if isinstance(value, str) and value}
         where = {name: texts[name] for name in ("run", "pipeline", "cell")}
-        rows.append(("cell_info", "Texts of an export: docs/format.md", texts, 1))
+        rows.append(("cell_info", "Texts in docs/format.md", texts, 1))
         found = [(name, where, value) for name, value in values.items() if not isinstance(value, str)]
         for each in services:
             found += [(each.name, {**where, "service": name}, used) for name, used in each.of(cell).items()]
         for name, labels, value in found:
             base = re.sub(r"_ms(?=_|$)", "_seconds", name)
-            scaled = value if base == name or value is None else value / 1000
-            rows.append((f"cell_{base}", f"{name} of an export: docs/format.md", labels, scaled))
+            scale = 1 if base == name else 0.001
+            rows.append((f"cell_{base}", f"{name} in docs/format.md", labels, value and value * scale))
     return generate_latest(Families(lambda: rows)).decode()
