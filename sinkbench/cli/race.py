@@ -25,6 +25,7 @@ from sinkbench.cli.options import (
 )
 from sinkbench.cli.plans import duration, read_plan
 from sinkbench.errors import EXIT_CHECK_FAILED, StackError
+from sinkbench.live.events import Ports
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import CapacityPlan, Plan
 from sinkbench.plan.sections import load_prices
@@ -43,6 +44,9 @@ app = commands()
 Live = Annotated[bool, typer.Option("--live", help="show the run in a browser on this machine, too")]
 LivePort = Annotated[
     int | None, typer.Option(min=0, max=65535, help="its port, 0: any (default: SINKBENCH_LIVE_PORT); means --live")
+]
+MetricsPort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="port for Prometheus to read the run's figures")
 ]
 Junit = Annotated[Path | None, typer.Option(help="file for checks and thresholds as JUnit XML")]
 
@@ -73,6 +77,7 @@ def race(
     baselines: Baselines = None,
     live: Live = False,
     live_port: LivePort = None,
+    metrics: MetricsPort = None,
     stack_name: OnStack = None,
 ) -> None:
     """Starts the stack if it is down, takes all trials, and stops what it started.
@@ -100,7 +105,7 @@ def race(
         # A file that cannot be written is found before the race, not after it.
         put("", junit)
     baseline = None if save is None else baseline_folder(save, baselines or results / BASELINES)
-    folder, summary = run_plan(stack, wanted, results, out, live_port=_live_port(live, live_port))
+    folder, summary = run_plan(stack, wanted, results, out, ports=_ports(live, live_port, metrics))
     if baseline is not None and summary.passed:
         copy_run(folder.path, baseline)
     elif baseline is not None:
@@ -118,6 +123,7 @@ def resume(
     junit: Junit = None,
     live: Live = False,
     live_port: LivePort = None,
+    metrics: MetricsPort = None,
 ) -> None:
     """They go into the same run. Exit code 1 if a cell does not pass, as of `race`."""
     path = find_run(run, results)
@@ -132,13 +138,12 @@ def resume(
         was = unfinished.summary.environment.get("stack")
         if stack_name is None and was not in ("local", "compose"):
             raise StackError(f"{folder.path}: was measured on stack {was}; name its file: --stack FILE.yaml")
-        resume_run(the_stack(stack_name or str(was)), unfinished, console, _live_port(live, live_port))
+        resume_run(the_stack(stack_name or str(was)), unfinished, console, _ports(live, live_port, metrics))
     _show_results(folder, junit=junit)
 
 
-def _live_port(live: bool, port: int | None) -> int | None:
-    """The port of the live page; None without one."""
-    return load_settings().port("live_port") if live and port is None else port
+def _ports(live: bool, port: int | None, metrics: int | None) -> Ports:
+    return Ports(load_settings().port("live_port") if live and port is None else port, metrics)
 
 
 def _foresee(plan: Plan, stack: Stack) -> None:

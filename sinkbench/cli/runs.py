@@ -120,7 +120,7 @@ def runs(results: Results = RESULTS) -> None:
 def export(
     runs: SeveralRuns = None,
     form: Annotated[
-        str, typer.Option("--format", help="csv (a row a cell, of any number of runs), json, md or junit (checks)")
+        str, typer.Option("--format", help="csv (a row a cell, of any number of runs), json, md, junit or openmetrics")
     ] = "csv",
     to: Annotated[Path | None, typer.Option(help="file to write (default: the output)")] = None,
     prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the run's")] = None,

@@ -7,7 +7,7 @@ from typing import Literal, Self
 from sinkbench.analysis.latency import lag_in_words
 from sinkbench.analysis.samples import Sample
 from sinkbench.analysis.words import percent
-from sinkbench.results import Recovery, TrialRecord
+from sinkbench.results import Recovery, RunSummary, TrialRecord
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,17 @@ class RunStep:
     left_seconds: float | None = None
 
 
+@dataclass(frozen=True)
+class Ports:
+    """Where a run is shown: ports of the live page and of its metrics. 0: any free port, None: not shown."""
+
+    page: int | None = None
+    metrics: int | None = None
+
+
 class Events:
-    """What a run reports to its observers, which override what they need. `phase`, `progress` and `sample` also serve a
-    trial's observer."""
+    """What a run reports to its observers, which override what they need. `phase`, `progress`, `sample` and `fault`
+    also serve a trial's observer."""
 
     def begin(self, run: str, cells: Sequence[str], trials: int | None, kept: Sequence[TrialRecord] = ()) -> None:
         """A run begins with at most `trials` trials per cell; a resumed run already has `kept`."""
@@ -45,8 +53,14 @@ class Events:
     def sample(self, sample: Sample) -> None:
         """The probes were read."""
 
+    def fault(self, name: str, over: bool) -> None:
+        """A trial's fault begins, or is over."""
+
     def ended(self, record: TrialRecord) -> None:
         """A trial ended."""
+
+    def judged(self, summary: RunSummary) -> None:
+        """The summary of the trials so far was written."""
 
 
 class Ui(Events):

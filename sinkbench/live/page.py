@@ -32,7 +32,7 @@ from sinkbench.live.state import LiveRun
 
 HOST = "127.0.0.1"
 # How a browser here, or behind a tunnel, addresses this machine. Other names are DNS rebinding by foreign pages.
-HOSTS = ["127.0.0.1", "localhost"]
+ONLY_HERE = [Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"], www_redirect=False)]
 UPDATE_SECONDS = 0.5
 PING_SECONDS = 5
 RETRY_MS = 1000
@@ -69,7 +69,7 @@ def make_app(live: LiveRun) -> Starlette:
             Route("/page.js", _file("text/javascript", "sinkbench.live/page.js")),
             Route("/events", events),
         ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS, www_redirect=False)],
+        middleware=ONLY_HERE,
     )
 
 
@@ -95,20 +95,20 @@ def _file(kind: str, *names: str) -> Callable[[Request], Response]:
     return lambda _request: Response(text, headers=HEADERS, media_type=kind)
 
 
-class LivePage:
-    """Serves a live run on a port of 127.0.0.1, 0: any free one. Raises SettingsError if it is not available.
+class Served:
+    """Serves an application on a port of 127.0.0.1, 0: any free one. Raises SettingsError if it is not available.
 
     Its thread takes no signals and keeps no process alive."""
 
-    def __init__(self, live: LiveRun, port: int) -> None:
+    def __init__(self, app: Starlette, port: int, what: str, options: str) -> None:
         try:
             listener = socket.create_server((HOST, port))
         except OSError as error:
             # create_server's own text repeats the address.
             why = (error.strerror or str(error)).partition(" (while")[0].lower()
             raise SettingsError(
-                f"live page: port {port} cannot be listened on ({why}); stop what listens"
-                " there, or give another with --live-port or SINKBENCH_LIVE_PORT"
+                f"{what}: port {port} cannot be listened on ({why}); stop what listens"
+                f" there, or give another with {options}"
             ) from None
         for name in ("uvicorn.error", "sse_starlette", "asyncio"):
             # A disconnected browser must not print to the terminal.
@@ -116,11 +116,11 @@ class LivePage:
         self.address = f"http://{HOST}:{listener.getsockname()[1]}/"
         # asyncio sets it only for sockets that name their protocol; without it each answer waits for 40 ms.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._server = uvicorn.Server(quiet_config(make_app(live), GRACE_SECONDS))
+        self._server = uvicorn.Server(quiet_config(app, GRACE_SECONDS))
         self._listener = listener
         self._thread = threading.Thread(target=self._server.run, args=([listener],), name="http", daemon=True)
 
-    def __enter__(self) -> LivePage:
+    def __enter__(self) -> Served:
         self._thread.start()
         return self
 
@@ -128,3 +128,10 @@ class LivePage:
         self._server.should_exit = True
         self._thread.join(GRACE_SECONDS + 1)
         self._listener.close()
+
+
+class LivePage(Served):
+    """The page of a live run."""
+
+    def __init__(self, live: LiveRun, port: int) -> None:
+        super().__init__(make_app(live), port, "live page", "--live-port or SINKBENCH_LIVE_PORT")

@@ -4,13 +4,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal, TypedDict, cast
 
 from sinkbench.analysis.samples import Sample, connection_peaks
 from sinkbench.live.events import Events, RunStep, trial_line
 from sinkbench.metrics.taken import at_least, rated
-from sinkbench.results import TrialRecord
+from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.secrets import redacted
 from sinkbench.topology import service_of
 
@@ -87,6 +88,18 @@ class Snapshot(TypedDict, total=False):
     lines: list[LogLine]
 
 
+@dataclass(frozen=True)
+class Moment:
+    """What the page does not show of the current step, and its phase's last sample; times are in seconds since 1970."""
+
+    cells: tuple[str, ...] = ()
+    began: float | None = None
+    sample: Sample | None = None
+    fault: str = ""
+    fault_began: float | None = None
+    fault_ended: float | None = None
+
+
 class LastMinute:
     """The last minute of a trial's samples, in as many points as a small chart can show."""
 
@@ -156,6 +169,8 @@ class LiveRun(Events):
         self._said = 0
         self._count = 1
         self._changed = dict.fromkeys(Snapshot.__annotations__, 1)
+        self.moment = Moment()
+        self.summary: RunSummary | None = None
 
     def begin(self, run: str, cells: Sequence[str], trials: int | None, kept: Sequence[TrialRecord] = ()) -> None:
         with self._lock:
@@ -177,6 +192,7 @@ class LiveRun(Events):
             self._left, self._step_began = step.left_seconds, self._clock()
             self._step = _step(step)
             self._course = LastMinute()
+            self.moment = Moment(tuple(map(redacted, step.cells)), time.time() if step.kind == "trial" else None)
             for key, cell in self._cells.items():
                 cell["state"] = _at_rest(cell)
                 if key in step.cells:
@@ -186,6 +202,7 @@ class LiveRun(Events):
     def phase(self, text: str) -> None:
         with self._lock:
             self._step = {**self._step, "phase": redacted(text), "done": None, "records": None}
+            self.moment = replace(self.moment, sample=None)
             self._note("step")
 
     def progress(self, done: int, total: int) -> None:
@@ -195,8 +212,17 @@ class LiveRun(Events):
 
     def sample(self, sample: Sample) -> None:
         with self._lock:
+            self.moment = replace(self.moment, sample=sample)
             if self._course.add(sample):
                 self._note("readings")
+
+    def fault(self, name: str, over: bool) -> None:
+        with self._lock:
+            when = {"fault_ended" if over else "fault_began": time.time()}
+            self.moment = replace(self.moment, fault=redacted(name), **when)
+
+    def judged(self, summary: RunSummary) -> None:
+        self.summary = summary
 
     def ended(self, record: TrialRecord) -> None:
         with self._lock:

@@ -73,7 +73,7 @@ class Race:
         kept = f"going on with {name}: {len(journal.trials)} trials are kept"
         self._ui.say(kept if journal.resumed else f"run {name}; Ctrl-C keeps the trials that are finished")
         try:
-            journal.write(complete=False)
+            self._ui.judged(journal.write(complete=False))
             self._take_pilots(self._cells_left)
             self._limits.search(lambda name: self._begin(name, "limit"), self._recover)
             if isinstance(self._plan, CapacityPlan):
@@ -207,7 +207,7 @@ class Race:
             self._ui.phase("cleaning up")
             self._recover()
         self._journal.seconds.append(time.monotonic() - started)
-        self._journal.write(complete=False)
+        self._ui.judged(self._journal.write(complete=False))
         self._ui.ended(record)
         return record
 

@@ -16,6 +16,7 @@ from sinkbench.analysis.intervals import FEWEST_BLOCKS
 from sinkbench.analysis.words import counted
 from sinkbench.environment import commit, describe, machine
 from sinkbench.errors import Interrupted, ResultsError, SinkbenchError
+from sinkbench.live.events import Ports
 from sinkbench.live.state import LiveRun
 from sinkbench.live.views import choose_ui
 from sinkbench.load.records import KeptRecords, keep_records
@@ -46,17 +47,12 @@ from sinkbench.trial.cluster import Cluster
 
 
 def run_plan(
-    stack: Stack,
-    plan: Plan,
-    results: Path,
-    console: Console,
-    seconds: float | None = None,
-    live_port: int | None = None,
+    stack: Stack, plan: Plan, results: Path, console: Console, seconds: float | None = None, ports: Ports | None = None
 ) -> tuple[RunFolder, RunSummary]:
     """Takes all trials of a plan; starts a stack that is down and stops it at the end.
 
-    No block begins that would end later than `seconds` after the first pilot. The live page is at `live_port`; 0: any
-    free port, None: no page. Raises UserError if plan, machine, port or stack is not usable, and Interrupted."""
+    No block begins that would end later than `seconds` after the first pilot. Raises UserError if plan,
+    machine, port or stack is not usable, and Interrupted."""
     with ExitStack() as opened:
         records = opened.enter_context(keep_records(plan.load, lambda: stack.endpoints, plan.where_records))
         plan = plan.seeded()
@@ -66,14 +62,14 @@ def run_plan(
         check_plan(plan, cells, stack, records)
         check_writable(results)
         session = opened.enter_context(_Session(stack, plan, cells, console, records))
-        environment = session.open(live_port)
+        environment = session.open(ports)
         folder = RunFolder.create(results, plan, CHECKOUT / "connectors")
         opened.enter_context(held_folder(folder.path))
         return folder, session.race(Journal(folder, plan, cells, environment), seconds)
 
 
 def resume_run(
-    stack: Stack, run: Unfinished, console: Console, live_port: int | None = None
+    stack: Stack, run: Unfinished, console: Console, ports: Ports | None = None
 ) -> tuple[RunFolder, RunSummary]:
     """Takes a run's remaining trials like `run_plan`. Raises ResultsError if conditions changed or it is active."""
     connectors = CHECKOUT / "connectors"
@@ -85,7 +81,7 @@ def resume_run(
         check_writable(run.folder.path)
         opened.enter_context(held_folder(run.folder.path))
         session = opened.enter_context(_Session(stack, run.plan, run.cells, console, records))
-        now = session.open(live_port)
+        now = session.open(ports)
         run.check(now, connectors)
         if read_trials(run.folder.trials_path) != run.trials:
             raise ResultsError(f"{run.folder.path}: has got further trials meanwhile; resume it again")
@@ -114,12 +110,12 @@ class _Session(ExitStack):
         self._live = LiveRun()
         self._starter = StarterNote(stack)
 
-    def open(self, live_port: int | None) -> dict[str, JsonValue]:
+    def open(self, ports: Ports | None) -> dict[str, JsonValue]:
         """Prepares everything for the first pilot; returns the environment. Raises UserError."""
         self._live.begin("", [cell.key for cell in self._cells], None)
         only = only_race(self._stack.lock_file, state_folder(), self._plan.name, self._stack.own_container)
         self._tell = self.enter_context(only)
-        self.enter_context(_followed(self._live, live_port, self._say))
+        self.enter_context(_followed(self._live, ports or Ports(), self._say))
         if self._plan.trials < FEWEST_BLOCKS and not isinstance(self._plan, CapacityPlan):
             few = f"{counted(self._plan.trials, 'trial')} a cell: too few for 95 % intervals and `sinkbench compare`"
             self._say(f"{few}; --trials {FEWEST_BLOCKS} is enough")
@@ -200,14 +196,18 @@ class _Session(ExitStack):
 
 
 @contextmanager
-def _followed(live: LiveRun, port: int | None, say: Callable[[str], None]) -> Iterator[None]:
-    """Serves the live run at the port, if any, and passes on how the run ended."""
+def _followed(live: LiveRun, ports: Ports, say: Callable[[str], None]) -> Iterator[None]:
+    """Serves the live run at its ports, if any, and passes on how the run ended."""
     with ExitStack() as opened:
-        if port is not None:
-            # Imported here since most runs do not need it.
+        # Imported here since most runs do not need them.
+        if ports.page is not None:
             from sinkbench.live.page import LivePage
 
-            say(f"live: {opened.enter_context(LivePage(live, port)).address}")
+            say(f"live: {opened.enter_context(LivePage(live, ports.page)).address}")
+        if ports.metrics is not None:
+            from sinkbench.live.metrics import metrics_endpoint
+
+            say(f"metrics: {opened.enter_context(metrics_endpoint(live, ports.metrics)).address}metrics")
         try:
             yield
         except SystemExit:

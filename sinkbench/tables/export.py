@@ -1,4 +1,4 @@
-"""A run for other programs: CSV, Markdown, JSON and JUnit's XML. See docs/format.md."""
+"""A run for other programs: CSV, Markdown, JSON, JUnit's XML and OpenMetrics. See docs/format.md."""
 
 import csv
 import io
@@ -18,6 +18,7 @@ from sinkbench.secrets import redacted
 from sinkbench.summary.thresholds import outcomes
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import heading, main_tables, remarks
+from sinkbench.tables.openmetrics import openmetrics
 from sinkbench.tables.text import markdown
 
 _ANY_WIDTH = 10_000
@@ -111,3 +112,4 @@ def _text(text: str) -> str:
 
 
 FORMATS: dict[str, Callable[[RunSummary], str]] = {"csv": _csv, "json": _json, "junit": junit, "md": _markdown}
+FORMATS["openmetrics"] = lambda summary: openmetrics(summary, COLUMNS.values(), BY_SERVICE.values())

@@ -38,6 +38,9 @@ class Observer(Protocol):
     def sample(self, sample: Sample) -> None:
         """Called with each sample while the connector runs. Must return at once."""
 
+    def fault(self, name: str, over: bool) -> None:
+        """Called when the trial's fault begins, and when it is over."""
+
 
 class Resources:
     """One trial's resources on a cluster, created on demand. Only the trial's thread may change `names`."""

@@ -62,6 +62,9 @@ class Quiet(Silent, nullcontext["Quiet"]):
     def begin(self, run: str, cells: object, trials: int | None, kept: object = ()) -> None:
         return
 
+    def judged(self, summary: object) -> None:
+        return
+
 
 def resources(cluster: Any, cell: Cell | None = None, records: int = 20_000, observer: Any = None) -> Resources:
     """What a trial of this cell, or of the first one of the cluster's plan, has on the cluster."""

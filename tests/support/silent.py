@@ -17,6 +17,9 @@ class Silent:
     def sample(self, sample: Sample) -> None:
         return
 
+    def fault(self, name: str, over: bool) -> None:
+        return
+
 
 class At(Silent):
     """Does something when the trial has come to a phase, by the first word of that: `At(auditing=look)`."""

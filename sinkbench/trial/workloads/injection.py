@@ -170,6 +170,8 @@ class Injection(Background[None]):
         while not self._events.empty():
             event = self._events.get_nowait()
             self.found = replace(self.found, **event.found)
+            if event.found.keys() & {"began", "ended"}:
+                self._own.observer.fault(self._fault.name, "ended" in event.found)
             self._moved = event.moved or self._moved
             self._own.names = event.names or self._own.names
 

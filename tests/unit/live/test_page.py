@@ -96,7 +96,10 @@ def test_a_foreign_host_is_refused_and_its_own_names_are_not(page: LivePage) -> 
         assert httpx.get(page.address, headers={"Host": host}).status_code == 200
 
 
-def test_a_port_that_is_taken_is_found_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("what", ["live page", "metrics"])
+def test_a_port_that_is_taken_is_found_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
     for name in [name for name in os.environ if name.startswith("SINKBENCH_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("SINKBENCH_HOME", str(tmp_path / "home"))
@@ -105,11 +108,12 @@ def test_a_port_that_is_taken_is_found_before_anything_starts(tmp_path: Path, mo
         port = taken.getsockname()[1]
         monkeypatch.setenv("SINKBENCH_LIVE_PORT", str(port))
         plan = CHECKOUT / "plans" / "quick.yaml"
-        done = CliRunner().invoke(app, ["race", str(plan), "--results", str(tmp_path / "results"), "--live"])
+        asked = ["--live"] if what == "live page" else ["--metrics", str(port)]
+        done = CliRunner().invoke(app, ["race", str(plan), "--results", str(tmp_path / "results"), *asked])
     assert isinstance(done.exception, SettingsError)
     assert str(done.exception) == (
-        f"live page: port {port} cannot be listened on (address already in use); stop what listens there, or give"
-        " another with --live-port or SINKBENCH_LIVE_PORT"
+        f"{what}: port {port} cannot be listened on (address already in use); stop what listens there, or give"
+        f" another with {'--live-port or SINKBENCH_LIVE_PORT' if what == 'live page' else '--metrics'}"
     )
     assert done.output == ""
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["race.lock"]
@@ -120,6 +124,7 @@ INTERRUPTED = """
 import signal, sys, time
 from rich.console import Console
 from sinkbench.cli.main import ENDING_SIGNALS, _interrupt
+from sinkbench.live.events import Ports
 from sinkbench.live.state import LiveRun
 from sinkbench.race.session import _followed
 for each in ENDING_SIGNALS:
@@ -127,7 +132,7 @@ for each in ENDING_SIGNALS:
 def say(line):
     print(line, flush=True)
 try:
-    with _followed(LiveRun(), 0, say):
+    with _followed(LiveRun(), Ports(0), say):
         while True:
             time.sleep(0.1)
 except SystemExit:
