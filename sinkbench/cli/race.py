@@ -45,9 +45,7 @@ Live = Annotated[bool, typer.Option("--live", help="show the run in a browser on
 LivePort = Annotated[
     int | None, typer.Option(min=0, max=65535, help="its port, 0: any (default: SINKBENCH_LIVE_PORT); means --live")
 ]
-MetricsPort = Annotated[
-    int | None, typer.Option(min=0, max=65535, help="port for Prometheus to read the run's figures")
-]
+MetricsPort = Annotated[int | None, typer.Option(min=0, max=65535, help="port for Prometheus, 0: any")]
 Junit = Annotated[Path | None, typer.Option(help="file for checks and thresholds as JUnit XML")]
 
 

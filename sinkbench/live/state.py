@@ -218,8 +218,8 @@ class LiveRun(Events):
 
     def fault(self, name: str, over: bool) -> None:
         with self._lock:
-            when = {"fault_ended" if over else "fault_began": time.time()}
-            self.moment = replace(self.moment, fault=redacted(name), **when)
+            began, ended = (self.moment.fault_began, time.time()) if over else (time.time(), None)
+            self.moment = replace(self.moment, fault=redacted(name), fault_began=began, fault_ended=ended)
 
     def judged(self, summary: RunSummary) -> None:
         self.summary = summary

@@ -15,11 +15,10 @@ from sinkbench.live.metrics import metrics_endpoint
 from sinkbench.live.state import LiveRun
 from sinkbench.settings import CHECKOUT
 from sinkbench.summary.cells import summarize
-from tests.support.liverun import CELLS, RUN, drained, record
+from tests.support.liverun import CELLS, drained, record
 from tests.support.trials import run_summary
 
-HERE = {"pipeline": CELLS[0].pipeline, "cell": CELLS[0].key}
-Values = dict[str, dict[frozenset[tuple[str, str]], float]]
+HERE = (CELLS[0].key, CELLS[0].pipeline)
 
 
 def asked(live: LiveRun) -> str:
@@ -28,23 +27,17 @@ def asked(live: LiveRun) -> str:
         return httpx.get(f"{endpoint.address}metrics").raise_for_status().text
 
 
-def found(live: LiveRun) -> Values:
-    """Values by name and labels."""
-    values: Values = {}
-    for each in (each for family in text_string_to_metric_families(asked(live)) for each in family.samples):
-        values.setdefault(each.name, {})[frozenset(each.labels.items())] = each.value
-    return values
-
-
-def of(**labels: str) -> frozenset[tuple[str, str]]:
-    return frozenset(labels.items())
+def found(live: LiveRun) -> dict[tuple[str, ...], float]:
+    """Values by name and the labels' values, in order of the labels."""
+    families = text_string_to_metric_families(asked(live))
+    return {(each.name, *each.labels.values()): each.value for family in families for each in family.samples}
 
 
 @pytest.fixture
 def live() -> LiveRun:
     """A run in its first cell's second trial, in which a fault has begun and ended."""
     live = LiveRun()
-    live.begin(RUN, [cell.key for cell in CELLS], 3)
+    live.begin("20260101T000000Z-quick", [cell.key for cell in CELLS], 3)
     live.judged(run_summary(*summarize(CELLS, [record(lost=12)])))
     live.ended(record(lost=12))
     live.step(RunStep(2, 36, f"{CELLS[0].key}, trial 2 of 3", "trial", (CELLS[0].key,), 750.0))
@@ -57,29 +50,29 @@ def live() -> LiveRun:
 
 def test_what_goes_on_has_the_pipeline_and_cell_and_a_cell_its_verdict_after_its_first_trial(live: LiveRun) -> None:
     values, last = found(live), live.snapshot()["readings"]
-    assert values["sinkbench_run_info"] == {of(run=RUN): 1}
-    assert values["sinkbench_trial_number"] == {of(**HERE): 2}
-    assert values["sinkbench_stored_records_per_second"] == {of(**HERE): last["rate"][-1]}
-    assert values["sinkbench_lag_records"] == {of(**HERE): last["lag"][-1]}
-    assert values["sinkbench_connections"] == {of(**HERE, side="clients"): 40, of(**HERE, side="servers"): 9}
-    assert values["sinkbench_tasks"] == {of(**HERE, state="running"): 12, of(**HERE, state="failed"): 0}
-    assert values["sinkbench_cpu_cores"][of(**HERE, service="connect")] == pytest.approx(0.6)
-    assert sorted(values["sinkbench_cell_trials_total"].values()) == [*[0] * (len(CELLS) - 1), 1]
-    assert values["sinkbench_cell_passed"] == {of(**HERE): 0}
-    assert values["sinkbench_cell_verdict_info"] == {of(**HERE, verdict="LOST 12"): 1}
-    ((fault, began),) = values["sinkbench_fault_start_timestamp_seconds"].items()
-    assert fault == of(**HERE, fault="curl ***")
-    assert began <= values["sinkbench_fault_end_timestamp_seconds"][fault]
+    assert f'sinkbench_lag_records{{cell="{HERE[0]}",pipeline="{HERE[1]}"}}' in asked(live)
+    expected = {"trial_number": 2, "lag_records": last["lag"][-1], "stored_records_per_second": last["rate"][-1]}
+    expected |= {"cell_passed": 0, "cell_trials_total": 1, "cell_lost_records_total": 12}
+    assert {name: values[f"sinkbench_{name}", *HERE] for name in expected} == expected
+    assert [values["sinkbench_connections", *HERE, side] for side in ("clients", "servers")] == [40, 9]
+    assert [values["sinkbench_tasks", *HERE, state] for state in ("running", "failed")] == [12, 0]
+    assert values["sinkbench_cpu_cores", *HERE, "connect"] == pytest.approx(0.6)
+    assert ("sinkbench_cell_verdict_info", *HERE, "LOST 12") in values
+    assert sum(name == "sinkbench_cell_passed" for name, *_ in values) == 1
+    times = [
+        values[f"sinkbench_fault_{end}_timestamp_seconds", HERE[0], "curl ***", HERE[1]] for end in ("start", "end")
+    ]
+    assert times == sorted(times)
 
 
 def test_nothing_is_read_between_loads_and_a_step_of_several_cells_names_none(live: LiveRun) -> None:
     live.phase("auditing")
-    assert not {"sinkbench_lag_records", "sinkbench_tasks", "sinkbench_cpu_cores"} & found(live).keys()
+    assert not {"sinkbench_lag_records", "sinkbench_tasks", "sinkbench_cpu_cores"} & {name for name, *_ in found(live)}
     live.step(RunStep(0, 36, "pilot", "pilot", tuple(cell.key for cell in CELLS[:2])))
     drained(live, 2)
     values = found(live)
-    assert set(values["sinkbench_lag_records"]) == {of(pipeline=CELLS[0].pipeline, cell="")}
-    assert "sinkbench_trial_start_timestamp_seconds" not in values
+    assert ("sinkbench_lag_records", "", CELLS[0].pipeline) in values
+    assert not any(name == "sinkbench_trial_start_timestamp_seconds" for name, *_ in values)
 
 
 def test_the_dashboard_asks_only_for_metrics_that_there_are(live: LiveRun) -> None:
@@ -88,7 +81,7 @@ def test_the_dashboard_asks_only_for_metrics_that_there_are(live: LiveRun) -> No
     queries = [each["expr"] for each in asking] + [each["query"] for each in board["templating"]["list"][1:]]
     names = [set(re.findall(r"\bsinkbench_\w+", query)) for query in queries]
     assert all(names)
-    assert set().union(*names) <= found(live).keys()
+    assert set().union(*names) <= {name for name, *_ in found(live)}
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="Debian's prometheus is not installed")

@@ -97,9 +97,7 @@ def test_a_foreign_host_is_refused_and_its_own_names_are_not(page: LivePage) -> 
 
 
 @pytest.mark.parametrize("what", ["live page", "metrics"])
-def test_a_port_that_is_taken_is_found_before_anything_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
+def test_a_taken_port_is_found_before_all_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     for name in [name for name in os.environ if name.startswith("SINKBENCH_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("SINKBENCH_HOME", str(tmp_path / "home"))
