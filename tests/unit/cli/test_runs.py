@@ -256,7 +256,7 @@ def test_an_export_or_a_comparison_that_cannot_be_made_is_one_line(
     assert main(["compare", run, run, "--format", "markdwon"]) == 2
     assert capsys.readouterr().err.endswith("is not a format of comparisons; did you mean 'markdown'?\n")
     assert main(["export", run, "--format", "feather"]) == 2
-    assert capsys.readouterr().err.endswith("is not a format of exports; known: csv, json, junit, md\n")
+    assert capsys.readouterr().err.endswith("is not a format of exports; known: csv, json, junit, md, openmetrics\n")
     assert main(["export", run, "--format", "csv", "--to", str(results)]) == 2
     assert "cannot be written (Is a directory); move away the folder" in capsys.readouterr().err
 
