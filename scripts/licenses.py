@@ -1,4 +1,4 @@
-"""What sinkbench fetches, with versions and licenses: docs/licenses.md, and a bill of materials (CycloneDX, JSON)."""
+"""What sinkbench fetches, with versions and licenses: licenses.md, and a bill of materials (CycloneDX, JSON)."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from sinkbench.errors import UserError
 from sinkbench.place import CHECKOUT
 from sinkbench.stack.tools import PROJECTS
 
-PAGE = CHECKOUT / "docs" / "licenses.md"
+PAGE = CHECKOUT / "licenses.md"
 TITLES = {"pypi": "Python", "maven": "Maven", "golang": "Go", "deb": "Debian"}
 # Names in metadata that are older than SPDX; those of BSD are vague.
 SPDX = {"Apache Software License": "Apache-2.0", "ISC License (ISCL)": "ISC", "MIT License": "MIT"}

@@ -111,5 +111,7 @@ def _text(text: str) -> str:
     return printable(redacted(text)).encode("utf-8", "replace").decode("utf-8")
 
 
-FORMATS: dict[str, Callable[[RunSummary], str]] = {"csv": _csv, "json": _json, "junit": junit, "md": _markdown}
-FORMATS["openmetrics"] = lambda summary: openmetrics(summary, COLUMNS.values(), BY_SERVICE.values())
+FORMATS: dict[str, Callable[[RunSummary], str]] = {
+    **{"csv": _csv, "json": _json, "junit": junit, "md": _markdown},
+    "openmetrics": lambda summary: openmetrics(summary, COLUMNS.values(), BY_SERVICE.values()),
+}

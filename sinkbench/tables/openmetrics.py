@@ -25,7 +25,8 @@ class Families:
         for name, meaning, labels, value in self.rows():
             if value is not None:
                 kind = {"total": "counter", "info": "info"}.get(name.rpartition("_")[2], "gauge")
-                family = found.setdefault(name, Metric(f"sinkbench_{name.removesuffix('_info')}", meaning, kind))
+                bare = name.removesuffix("_info").removesuffix("_total")
+                family = found.setdefault(name, Metric(f"sinkbench_{bare}", meaning, kind))
                 hidden = {label: redacted(text) for label, text in labels.items()}
                 family.add_sample(f"sinkbench_{name}", hidden, float(value))
         return found.values()

@@ -6,7 +6,7 @@ from scripts.licenses import PAGE, bill_of_materials, fetched, page
 
 
 def test_the_page_of_licenses_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(fetched()), "docs/licenses.md is stale; run scripts/licenses"
+    assert PAGE.read_text(encoding="utf-8") == page(fetched()), "licenses.md is stale; run scripts/licenses"
 
 
 def test_the_bill_of_materials_names_every_version_and_nothing_twice() -> None:

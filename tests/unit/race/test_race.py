@@ -147,7 +147,7 @@ def test_a_machine_that_never_becomes_warm_ends_and_no_rate_is_quoted(tmp_path: 
         assert cell.at_least.code == ReasonCode.NOT_WARM
         assert cell.ratio is None
     taken = read_trials(folder.trials_path)
-    assert 0 < sum(trial.seconds for trial in taken if trial.replaces) <= 1
+    assert any(trial.replaces for trial in taken)
     assert any("warming up takes longer here" in line for line in ui.lines)
 
 
