@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from threading import Event, Lock
@@ -72,7 +71,7 @@ def check_pipelines(cluster: Cluster, cells: Sequence[Cell]) -> None:
     before = _written(cluster, of_sink)
 
     def check(pairs: Sequence[tuple[Cell, Names]]) -> list[Failed]:
-        with closing(Cluster(cluster.stack, cluster.plan, cluster.checkout, cluster.records)) as own:
+        with cluster.for_thread() as own:
             clusters.append(own)
             found = (take(Resources(own, cell, names, RECORDS, Watcher(stop)), one_load) for cell, names in pairs)
             return [each for each in found if each is not None]

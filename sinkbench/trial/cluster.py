@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -118,6 +118,17 @@ class Cluster:
     def for_probes(self) -> Cluster:
         """Returns the same stack with clients that time out after `BACKGROUND_SECONDS`; the caller closes it."""
         return Cluster(self.stack, self.plan, self.checkout, self.records, BACKGROUND_SECONDS)
+
+    @contextmanager
+    def for_thread(self) -> Iterator[Cluster]:
+        """The same stack with clients of its own, for another thread. The load generators are shared: threads load in
+        turn."""
+        other = Cluster(self.stack, self.plan, self.checkout, self.records)
+        other._loadgens = self._loadgens
+        try:
+            yield other
+        finally:
+            other.close(loadgens=False)
 
     def sink(self, name: str) -> Sink:
         """Returns the sink, connected once. Only one thread may use it at a time."""
