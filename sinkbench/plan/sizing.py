@@ -64,10 +64,10 @@ class Sizes:
         """Expected records per second of the cell."""
         return self._rates.get(cell.place, self._fallback)
 
-    def records(self, cell: Cell) -> int:
-        """Number of records for the window of the cell's next trial."""
-        # Each half, before and after the change of tasks, gets a window.
-        seconds = self._drain.window_seconds * (1 if cell.before is None else 2)
+    def records(self, cell: Cell, windows: int = 1) -> int:
+        """Number of records for the cell's next trial, which is to last so many windows."""
+        # Each half, before and after the change of tasks, gets as many.
+        seconds = self._drain.window_seconds * windows * (1 if cell.before is None else 2)
         return records_for(self.rate(cell), seconds, self._least)
 
     def see(self, cell: Cell, record: TrialRecord) -> None:

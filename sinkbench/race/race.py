@@ -150,7 +150,9 @@ class Race:
             return
         for retakes_left in range(MOST_RETAKES, -1, -1):
             drain = Drain() if cell.before is None else LiveRescale()
-            own = self._resources(cell, self._sizes.records(cell))
+            # Half of a trial's time goes into its start and audit, which warm up little.
+            windows = 2 if replaced is not None and replaced.warm is False else 1
+            own = self._resources(cell, self._sizes.records(cell, windows))
             record = self._take(own, drain, block, name, retake=retakes_left > 0, replaced=replaced)
             self._sizes.see(cell, record)
             if not record.pilot:
