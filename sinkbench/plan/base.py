@@ -21,7 +21,7 @@ from pydantic import (
 from loadgen.forms import DOCUMENT, Form, is_row
 from loadgen.options import Changes
 from sinkbench.errors import PlanError
-from sinkbench.plan.entries import Acks, DrainEntry, Multiples, PipelineEntry, named_path
+from sinkbench.plan.entries import Acks, Arm, DrainEntry, Multiples, PipelineEntry, named_path
 from sinkbench.plan.sections import FIGURES, Bounds, PlanDrain, PlanLoad, PlanSustain, Prices, Until, bounds_of
 from sinkbench.yamlfile import Section, YamlFile, mistake, to_yaml
 
@@ -53,6 +53,11 @@ class Plan(Section):
         description="part of the names of its runs (default: its file's name)",
     )
     pipelines: Annotated[tuple[PipelineEntry, ...], PIPELINES]
+    arms: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,20}$")], Arm] = Field(
+        default_factory=dict,
+        description="two or more variants of all pipelines, by name, measured side by side in each block: overrides,"
+        " settings, plugin; `sinkbench compare` sets the others against the first",
+    )
     mode: ModeName = Field(
         default="drain",
         description="drain: how fast a full topic empties; sustain: whether a constant rate is sustained, and its"
@@ -91,8 +96,23 @@ class Plan(Section):
     @classmethod
     def _of_its_mode(cls, value: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Any:
         if cls is not Plan or not isinstance(value, Mapping):
-            return handler(value)
+            return handler(value)._in_arms()
         return MODES[Mode.model_validate(dict(value)).mode].model_validate(value, context=info.context)
+
+    def _in_arms(self) -> Self:
+        """The plan with each pipeline once for each arm, all of one arm together, and no `arms` any more."""
+        entries = tuple(entry.in_arm(name, arm) for name, arm in self.arms.items() for entry in self.pipelines)
+        return self.model_copy(update={"pipelines": entries, "arms": {}}) if self.arms else self
+
+    @field_validator("arms")
+    @classmethod
+    def _arms_differ(cls, value: dict[str, Arm]) -> dict[str, Arm]:
+        if len(value) == 1:
+            raise mistake("one arm is compared with nothing; name two or more")
+        for name, arm in value.items():
+            if (same := next(other for other in value if value[other] == arm)) != name:
+                raise mistake(f"{same} and {name} differ in nothing; change overrides, settings or plugin of one", name)
+        return value
 
     @field_validator("queries")
     @classmethod
@@ -144,8 +164,10 @@ class Plan(Section):
     @property
     def bounds(self) -> Bounds | None:
         """The thresholds of each pipeline."""
-        labels = [entry.shown_name for entry in self.pipelines]
-        return None if self.thresholds is None else bounds_of(self.thresholds, labels)
+        if self.thresholds is None:
+            return None
+        found = bounds_of(self.thresholds, list(dict.fromkeys(entry.unarmed for entry in self.pipelines)))
+        return {entry.shown_name: found[entry.unarmed] for entry in self.pipelines}
 
     @property
     def _has_rows_before(self) -> bool:
@@ -180,7 +202,12 @@ class Plan(Section):
 
     def where(self, *path: str | int) -> str:
         """`file:line` of a key or item, such as `where("pipelines", 0)`; the plan's name if it has no file."""
-        return f"plan {self.name}" if self._source is None else self._source.where(*path)
+        if self._source is None:
+            return f"plan {self.name}"
+        if path[:1] == ("pipelines",) and isinstance(index := path[1], int):
+            # Each arm repeats the file's pipelines.
+            path = ("pipelines", index % len(self._source.content["pipelines"]), *path[2:])
+        return self._source.where(*path)
 
     @property
     def where_records(self) -> str:

@@ -38,6 +38,7 @@ class Cell:
     """Rows in the index or table before each trial."""
     form: Form = DOCUMENT
     acks: Acks = "all"
+    arm: str | None = None
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
     """Settings of the sink's services during a trial, by service."""
     fault: PlanFault | None = field(default=None, hash=False)
@@ -85,6 +86,7 @@ class Cell:
             "target": self.target,
             "form": self.form,
             "acks": self.acks,
+            "arm": self.arm,
             "settings": {service: dict(given) for service, given in self.settings.items()},
             "reads_per_second": self.reads,
             "backlog_records": self.backlog,
@@ -134,6 +136,7 @@ def _cell(plan: Plan, entry: PipelineEntry, multiple: int, workers: int) -> Cell
         target=entry.target,
         form=plan.form_of(entry),
         acks=plan.acks_of(entry),
+        arm=entry.arm,
         settings=entry.settings,
     )
     return replace(cell, probes=entry.probes, rows_before=entry.rows_before) if isinstance(entry, DrainEntry) else cell
@@ -144,7 +147,7 @@ def _under_load(plan: Plan, entry: PipelineEntry, cell: Cell) -> list[Cell]:
         reads = plan.sustain.reads_per_second or (0,)
         return [replace(cell, offered=rate, reads=each or None) for rate in plan.rates_of(entry) for each in reads]
     if isinstance(plan, FaultsPlan):
-        faults = [each for each in plan.faults if each.applies_to(entry.shown_name)]
+        faults = [each for each in plan.faults if each.applies_to(entry.unarmed)]
         if (backlog := plan.backlog_of(entry)) is not None:
             return [replace(cell, backlog=backlog, fault=fault) for fault in faults]
         return [replace(cell, offered=rate, fault=fault) for fault in faults for rate in plan.rates_of(entry)]

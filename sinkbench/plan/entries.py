@@ -1,10 +1,11 @@
 """The pipelines of a plan file, with the keys of each mode, and the files that a plan names: connectors, queries."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -25,9 +26,12 @@ from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import Section, YamlFile, mistake, shown
 
 # Keys of a connector that a plan must not override, and what to use instead.
+COORDINATES = re.compile(r"[\w.-]+:[\w.-]+:([\w.-]+)(?::[\w.-]+){0,2}")
+"""Maven's, with the version."""
 _SET_BY_SINKBENCH = {"name": "'label'", "tasks.max": "'multiples'", "topics": "", "topics.regex": ""}
 
 Number = TypeVar("Number", int, float)
+Changed = TypeVar("Changed", "Arm", "PipelineEntry")
 
 
 def _as_text(value: object) -> object:
@@ -94,14 +98,70 @@ def named_path(value: str, info: ValidationInfo, is_one: Callable[[Path], bool])
     return found.relative_to(checkout).as_posix() if checkout in found.parents else str(found)
 
 
+# Connect's own key, since Kafka 4.1 (KIP-891): without it, a class that is there in several versions runs in the highest.
+PLUGIN_VERSION = "connector.plugin.version"
+
+
+def _leaves_ours_alone(value: dict[str, str]) -> dict[str, str]:
+    for key in value:
+        if key in _SET_BY_SINKBENCH:
+            instead = _SET_BY_SINKBENCH[key]
+            raise mistake(f"'{key}' is set by sinkbench" + (f"; use {instead} for it" if instead else ""), key)
+    return value
+
+
+def _plugin_is_there(value: str | None, info: ValidationInfo) -> str | None:
+    return value if value is None or COORDINATES.fullmatch(value) else named_path(value, info, Path.exists)
+
+
+def _plugin_has_a_version(section: Changed) -> Changed:
+    if section.plugin is not None and PLUGIN_VERSION not in section.overrides:
+        if (maven := COORDINATES.fullmatch(section.plugin)) is None:
+            raise mistake(f"{section.plugin} needs its version: set overrides.{PLUGIN_VERSION}", "plugin")
+        section.overrides[PLUGIN_VERSION] = maven[1]
+    return section
+
+
+Overrides = Annotated[
+    dict[str, Text],
+    AfterValidator(_leaves_ours_alone),
+    Field(default_factory=dict, description="changed keys of the connector's configuration"),
+]
+Settings = Annotated[
+    dict[str, dict[str, Text]],
+    Field(
+        default_factory=dict,
+        description="settings of the sink's services during a trial, by service: synchronous_commit of postgres; mode"
+        " and pools of pgbouncer; index settings of elasticsearch",
+    ),
+]
+Plugin = Annotated[
+    str | None,
+    AfterValidator(_plugin_is_there),
+    Field(
+        min_length=1,
+        description="the connector's plugin, if the local stack is to get it at its start: a file or folder, or Maven's"
+        f" GROUP:ARTIFACT:VERSION[:TYPE[:CLASSIFIER]]; its version is `{PLUGIN_VERSION}` of overrides",
+    ),
+]
+
+
+class Arm(Section):
+    """One of the variants that `arms` compares: what it changes of each pipeline."""
+
+    overrides: Overrides
+    settings: Settings
+    plugin: Plugin = None
+
+    _has_version = model_validator(mode="after")(_plugin_has_a_version)
+
+
 class PipelineEntry(Section):
     """One pipeline to measure. A name stands for a mapping with only `pipeline`."""
 
     pipeline: str = Field(description="<sink>/<name> of connectors/<sink>/<name>.json")
     multiples: Multiples | None = Field(default=None, description="replaces the plan's multiples")
-    overrides: dict[str, Text] = Field(
-        default_factory=dict, description="changed keys of the connector's configuration"
-    )
+    overrides: Overrides
     target: str | None = Field(
         default=None,
         min_length=1,
@@ -109,17 +169,17 @@ class PipelineEntry(Section):
     )
     form: Form | None = Field(default=None, description="replaces the load's form")
     acks: Acks | None = Field(default=None, description="replaces the load's acks")
-    settings: dict[str, dict[str, Text]] = Field(
-        default_factory=dict,
-        description="settings of the sink's services during a trial, by service: synchronous_commit of postgres; mode"
-        " and pools of pgbouncer; index settings of elasticsearch",
-    )
+    settings: Settings
+    plugin: Plugin = None
     label: str | None = Field(
         default=None,
         pattern=r"^[^\x00-\x1f\x7f]+$",
-        max_length=60,
+        max_length=90,
         description="name in tables (default: the pipeline's); required if a pipeline is listed twice",
     )
+    arm: str | None = Field(default=None, description="set by `arms`, which lists each pipeline once for each arm")
+
+    _has_version = model_validator(mode="after")(_plugin_has_a_version)
 
     @property
     def shown_name(self) -> str:
@@ -151,14 +211,20 @@ class PipelineEntry(Section):
     def _is_there(cls, value: str | None, info: ValidationInfo) -> str | None:
         return None if value is None else named_path(value, info, Path.is_file)
 
-    @field_validator("overrides")
-    @classmethod
-    def _leaves_ours_alone(cls, value: dict[str, str]) -> dict[str, str]:
-        for key in value:
-            if key in _SET_BY_SINKBENCH:
-                instead = _SET_BY_SINKBENCH[key]
-                raise mistake(f"'{key}' is set by sinkbench" + (f"; use {instead} for it" if instead else ""), key)
-        return value
+    @property
+    def unarmed(self) -> str:
+        """The name that the same pipeline has in all arms."""
+        return self.shown_name if self.arm is None else self.shown_name.removesuffix(f" {self.arm}")
+
+    def in_arm(self, name: str, arm: Arm) -> Self:
+        """The same pipeline as the arm changes it."""
+        settings = {
+            service: {**self.settings.get(service, {}), **arm.settings.get(service, {})}
+            for service in {**self.settings, **arm.settings}
+        }
+        changed = {"overrides": {**self.overrides, **arm.overrides}, "settings": settings}
+        named = {"label": f"{self.shown_name} {name}", "arm": name, "plugin": arm.plugin or self.plugin}
+        return self.model_copy(update={**changed, **named})
 
 
 class DrainEntry(PipelineEntry):

@@ -156,7 +156,7 @@ class FaultsPlan(_RatedPlan):
 
     @model_validator(mode="after")
     def _faults_fit_the_load(self) -> Self:
-        labels = [entry.shown_name for entry in self.pipelines]
+        labels = [entry.unarmed for entry in self.pipelines]
         names: set[str] = set()
         seconds = self.sustain.seconds
         for index, fault in enumerate(self.faults):
@@ -169,7 +169,7 @@ class FaultsPlan(_RatedPlan):
                     raise mistake(text, "faults", index, "pipelines")
             begins = fault.begins_at(seconds)
             # A backlog has no fixed duration.
-            offered = any(fault.applies_to(each.shown_name) and self.rates_of(each) for each in self.pipelines)
+            offered = any(fault.applies_to(each.unarmed) and self.rates_of(each) for each in self.pipelines)
             if offered and not LEAST_BEFORE_FAULT <= begins < seconds:
                 text = f"'{fault.name}' begins {begins:g} s into a load of {seconds:g} s; let it begin"
                 text += f" {LEAST_BEFORE_FAULT:g} s after the start at least, and before the end"
@@ -227,7 +227,7 @@ def _replaced(plan: Plan, content: Mapping[str, Any], pipelines: Sequence[str], 
         entries.append({"pipeline": name, **({"target": target} if target else {})})
     if not isinstance(plan, FaultsPlan):
         return {"pipelines": entries}
-    sinks = {entry.shown_name: entry.pipeline.partition("/")[0] for entry in plan.pipelines}
+    sinks = {entry.unarmed: entry.pipeline.partition("/")[0] for entry in plan.pipelines}
     faults = []
     for fault, given in zip(plan.faults, content["faults"], strict=True):
         wanted = {sinks[label] for label in fault.pipelines or sinks}

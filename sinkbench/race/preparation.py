@@ -1,5 +1,6 @@
 """Checks sinks, plugins, configurations, disk space and faults before a race creates anything."""
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from sinkbench.errors import ConnectError, ServiceError, StackError
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.checks import check_copies, check_forms, check_settings, check_targets, lone_queue, refuse, where_of
-from sinkbench.plan.entries import read_connector
+from sinkbench.plan.entries import PLUGIN_VERSION, read_connector
 from sinkbench.plan.faults import COMMAND, FILL, ISOLATE, OF_NETWORK, OF_SERVICES, PROMOTE, REFUSE, SINK, PlanFault
 from sinkbench.plan.plan import FaultsPlan, Plan
 from sinkbench.services.connect import Validation
@@ -89,19 +90,34 @@ def preflight(cluster: Cluster, cells: Sequence[Cell]) -> dict[str, str | None]:
         if (refusal := settings.refusal(cell.settings)) is not None:
             raise StackError(f"{cell.label}: cannot be set as the plan says: {refusal}")
     there = cluster.connect.plugins()
-    used = {}
+    used: dict[str, set[str]] = {}
+    where = "on every worker" if cluster.stack.endpoints.shared else "in connect/plugins and restart the workers"
     for cell in cells:
-        wanted = cluster.config(cell, Names.of("preflight")).get("connector.class", "")
+        config = cluster.config(cell, Names.of("preflight"))
+        wanted = config.get("connector.class", "")
         found = next((name for name in there if wanted in _spellings(name)), None)
         if found is None:
-            shared = cluster.stack.endpoints.shared
-            where = "on every worker" if shared else "in connect/plugins and restart the workers (docs/pipelines.md)"
             raise ConnectError(
-                f"{cell.label}: Connect has no plugin {wanted or '(no connector.class)'}; install it {where}, or"
-                f" leave the pipeline out; its sink connectors: {', '.join(sorted(there)) or 'none'}"
+                f"{cell.label}: Connect has no plugin {wanted or '(no connector.class)'}; install it {where}"
+                f" (docs/pipelines.md), or leave the pipeline out; its sink connectors:"
+                f" {', '.join(sorted(there)) or 'none'}"
             )
-        used[found] = there[found]
-    return used
+        version, problem = version_used(config.get(PLUGIN_VERSION), there[found])
+        if problem:
+            raise ConnectError(f"{cell.label}: Connect has {found} {problem} {where}")
+        used.setdefault(found, set()).add(version or "")
+    return {name: ", ".join(sorted(versions)) or None for name, versions in used.items()}
+
+
+def version_used(wanted: str | None, there: Sequence[str | None]) -> tuple[str | None, str]:
+    """The version of a plugin that a connector gets, of those that are there, or why it gets none that is certain, as
+    `3.6, but not 3.5; install it`. `wanted` is what its configuration asks for, which Connect may take as a range."""
+    names = " and ".join(map(str, there))
+    if wanted is None and len(there) > 1:
+        return None, f"{names}; set {PLUGIN_VERSION} among the overrides, or leave only one"
+    if wanted is None or re.fullmatch(r"[\w.-]+", wanted) is None:
+        return (there[0] if len(there) == 1 else wanted), ""
+    return wanted, "" if wanted in there else f"{names}, but not {wanted}; install it"
 
 
 def check_disk(stack: Stack) -> None:

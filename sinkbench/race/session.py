@@ -1,6 +1,7 @@
 """Runs a plan: starts the stack if it is down, takes all trials, and stops what it started."""
 
 import shlex
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
@@ -43,6 +44,7 @@ from sinkbench.runs.store import RunFolder, check_writable, read_trials
 from sinkbench.secrets import redacted
 from sinkbench.settings import CHECKOUT, state_folder
 from sinkbench.stack import Stack
+from sinkbench.stack.tools import add_plugin
 from sinkbench.trial.cluster import Cluster
 
 
@@ -176,11 +178,19 @@ class _Session(ExitStack):
             self._say(f"the stack was started by the race of {killed}, which was killed; it is stopped in the end")
         elif not running:
             self._starter.write(self._plan.name)
+        if not running:
+            self._add_plugins()
         self._say("asking the services" if running else "starting the stack")
         self._live.phase("getting ready")
         self._stack.up(self._say)
         if not running:
             self._starter.write(self._plan.name)
+
+    def _add_plugins(self) -> None:
+        """Puts the plan's own plugins where the workers find them, until the run has ended."""
+        for plugin in dict.fromkeys(entry.plugin for entry in self._plan.pipelines if entry.plugin):
+            if (added := add_plugin(plugin, CHECKOUT, self._say)) is not None:
+                self.callback(shutil.rmtree if added.is_dir() else Path.unlink, added)
 
     def _stop(self) -> None:
         # A closed terminal accepts no more lines.

@@ -46,6 +46,8 @@ class _OfCell(Record):
     """What its records are on the topic: a document or a row, with an envelope and a schema or without."""
     acks: str | None = None
     """Who had to acknowledge a record before it counted as sent."""
+    arm: str | None = None
+    """The arm of the plan; None of a plan without arms."""
     settings: dict[str, dict[str, str]] = {}
     """What the sink's services were set to for the time of a trial, by the service."""
     pool: Pool | None = None

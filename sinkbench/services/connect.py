@@ -139,10 +139,13 @@ class ConnectCluster:
         counts = {name: sum(state not in AT_REST for state in each) for name, each in states.items()}
         return {name: count for name, count in counts.items() if count}
 
-    def plugins(self) -> dict[str, str | None]:
-        """Returns the version of each sink connector of the worker that answers, by class."""
-        found = self._ask("GET", "/connector-plugins").json()
-        return {str(plugin["class"]): plugin.get("version") for plugin in found if plugin["type"] == "sink"}
+    def plugins(self) -> dict[str, list[str | None]]:
+        """Returns the versions of each sink connector of the worker that answers, by class."""
+        versions: dict[str, list[str | None]] = {}
+        for plugin in self._ask("GET", "/connector-plugins").json():
+            if plugin["type"] == "sink":
+                versions.setdefault(str(plugin["class"]), []).append(plugin.get("version"))
+        return versions
 
     def version(self) -> str:
         return str(self._ask("GET", "/").json()["version"])

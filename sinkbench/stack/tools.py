@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -99,23 +100,14 @@ def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]
     files += sorted(file for folder in SOURCES for file in (checkout / folder).rglob("*") if file.is_file())
     wanted = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
     if not stamp.exists() or stamp.read_bytes() != wanted.encode():
-        maven = find_program("mvn", "maven")
         java = find_java()
         shutil.rmtree(dist, ignore_errors=True)
         dist.mkdir(parents=True)
         for project in PROJECTS:
             say(f"fetching {project}'s programs with Maven")
-            done = run(
-                # -Ddist: the checkout's target folder may be read-only or shared with other accounts.
-                [
-                    *(str(maven), "-q", "-B", "-f", str(checkout / project / "pom.xml")),
-                    *("package", "-Dmaven.test.skip=true", f"-Ddist={dist}"),
-                ],
-                {**os.environ, **UTF8, "JAVA_HOME": str(java)},
-            )
-            if done.returncode != 0:
-                errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
-                raise StackError(f"Maven could not fetch {project}'s programs: {(errors or ['no message'])[0].strip()}")
+            # -Ddist: the checkout's target folder may be read-only or shared with other accounts.
+            package = ("package", "-Dmaven.test.skip=true", f"-Ddist={dist}")
+            _maven(checkout / project / "pom.xml", package, f"{project}'s programs")
         make_manifests(checkout, java, dist)
         # The services may run as another account, and some archives hold files that only their owner may read.
         for path in dist.rglob("*"):
@@ -131,6 +123,37 @@ def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]
         "CONNECT_METRICS_AGENT": str(dist / "jmx-exporter" / "jmx_prometheus_javaagent.jar"),
         "ELASTICSEARCH_HOME": str(unpacked[-1]),
     }
+
+
+def _maven(project: Path, arguments: Sequence[str], what: str) -> None:
+    done = run(
+        [str(find_program("mvn", "maven")), "-q", "-B", "-f", str(project), *arguments],
+        {**os.environ, **UTF8, "JAVA_HOME": str(find_java())},
+    )
+    if done.returncode != 0:
+        errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
+        raise StackError(f"Maven could not fetch {what}: {(errors or ['no message'])[0].strip()}")
+
+
+def add_plugin(what: str, checkout: Path, say: Say) -> Path | None:
+    """Puts a plugin, a path or Maven's coordinates, where the workers of the next start find it. Returns its new path;
+    None if it was there. Raises StackError, with Maven's first error."""
+    plugins = checkout / "connect" / "plugins"
+    with tempfile.TemporaryDirectory(dir=plugins.parent, prefix=".plugin") as fetched:
+        source = Path(what)
+        if not source.is_absolute():
+            source = checkout / what
+        if not source.exists():
+            say(f"fetching {what} with Maven")
+            copy = ("-N", "dependency:copy", f"-Dartifact={what}", f"-DoutputDirectory={fetched}")
+            _maven(checkout / "connect" / "pom.xml", copy, what)
+            source = next(Path(fetched).iterdir())
+        target = plugins / source.name
+        if target.exists():
+            return None
+        copied = shutil.copytree if source.is_dir() else shutil.copy2
+        copied(source, target)
+    return target
 
 
 def make_manifests(checkout: Path, java: Path, dist: Path) -> None:
