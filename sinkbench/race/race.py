@@ -21,7 +21,7 @@ from sinkbench.plan.schedule import (
 from sinkbench.plan.sizing import USUAL_SEARCH_STEPS, Sizes, StepsLeft, is_too_short, least_records, seconds_left
 from sinkbench.race.leftovers import note_run
 from sinkbench.race.pilots import Limits, Pilots, recover
-from sinkbench.race.replacing import all_cells_left, replacements, replacing, why_replaced
+from sinkbench.race.replacing import all_cells_left, replacements, replacing, why_replaced, windows_for
 from sinkbench.race.resume import Journal
 from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.services.failures import in_one_line
@@ -150,9 +150,7 @@ class Race:
             return
         for retakes_left in range(MOST_RETAKES, -1, -1):
             drain = Drain() if cell.before is None else LiveRescale()
-            # Half of a trial's time goes into its start and audit, which warm up little.
-            windows = 2 if replaced is not None and replaced.warm is False else 1
-            own = self._resources(cell, self._sizes.records(cell, windows))
+            own = self._resources(cell, self._sizes.records(cell, windows_for(replaced)))
             record = self._take(own, drain, block, name, retake=retakes_left > 0, replaced=replaced)
             self._sizes.see(cell, record)
             if not record.pilot:

@@ -13,6 +13,9 @@ from sinkbench.plan.plan import Plan
 from sinkbench.plan.schedule import cells_left
 from sinkbench.results import Limit, TrialRecord
 
+# Windows of a trial that replaces a cold one.
+LONGER = 3
+
 
 class Replacement(NamedTuple):
     """A further trial of a cell and the one that it replaces; without one it completes the pairs of its block."""
@@ -67,6 +70,14 @@ def why_replaced(trial: TrialRecord) -> str:
     if is_stalled(trial):
         return "stood still"
     return "was not warm" if trial.warm is False else "was still rising or not steady"
+
+
+def windows_for(replaced: TrialRecord | None) -> int:
+    """How many windows a trial lasts: a cold one is replaced by a longer one if its time went into its drain, and not
+    into its load and audit, which grow as well."""
+    if replaced is None or replaced.warm is not False:
+        return 1
+    return LONGER if (replaced.window_seconds or 0.0) > replaced.seconds / 2 else 1
 
 
 def replacing(record: TrialRecord, replaced: TrialRecord) -> TrialRecord:

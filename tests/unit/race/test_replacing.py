@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan
-from sinkbench.race.replacing import replacements, replacing
+from sinkbench.race.replacing import LONGER, replacements, replacing, windows_for
 from sinkbench.results import Audit, TrialRecord, settled
 from tests.support.reasons import because
 from tests.support.trials import trial
@@ -115,3 +115,13 @@ def test_a_standstill_is_named_by_the_trial_that_replaces_it() -> None:
     record = replacing(taken(JDBC, 4), taken(JDBC, 1, **STALLED))
     assert record.replaces == "postgres/jdbc1"
     assert record.notes == ["another trial was replaced: 6 s of 17 s"]
+
+
+@pytest.mark.parametrize(
+    ("warm", "window_seconds", "windows"), [(False, 6.0, LONGER), (False, 5.0, 1), (False, None, 1), (True, 6.0, 1)]
+)
+def test_a_cold_trial_whose_time_went_into_its_drain_is_replaced_by_a_longer_one(
+    warm: bool, window_seconds: float | None, windows: int
+) -> None:
+    assert windows_for(taken(JDBC, 1, warm=warm, window_seconds=window_seconds)) == windows
+    assert windows_for(None) == 1
