@@ -7,7 +7,8 @@ rates and 93 % of ratios, with more 95 to 99 % (test_intervals.py).
 Of two independent samples (one cell in two runs) the ratio of medians has the interval of the difference of log
 medians, not widened: it covers 94 to 98 % of simulated cases. The test is that of Mann and Whitney (1947), which one
 stalled trial moves by one rank, corrected by Holm (1979, Scandinavian Journal of Statistics 6): the chance of any false
-claim in a table is at most 5 % (tests/unit/runs/test_compare.py)."""
+claim in a table is at most 5 % (tests/unit/runs/test_compare.py). Two arms of one run are paired by block; their test
+is that of Wilcoxon's signed ranks (1945)."""
 
 import hashlib
 import math
@@ -23,6 +24,8 @@ from sinkbench.results import Interval, RatioTo, Spread
 
 CONFIDENCE = 0.95
 FEWEST_BLOCKS = 5
+FEWEST_PAIRS = 6
+"""With 5 the smallest p of signed ranks is 1/16."""
 RESAMPLES = 9_999
 
 
@@ -146,7 +149,7 @@ _HALVINGS = 16
 def ratio_of_medians(above: Sequence[float], below: Sequence[float]) -> tuple[float, Interval | None]:
     """The ratio of the medians and its interval; none for fewer than 5 rates. ValueError if one is empty or has a
     rate that is not above 0 and finite."""
-    high, low = _logs(above), _logs(below)
+    high, low = sorted(_logs(above)), sorted(_logs(below))
     estimate = statistics.median(high) - statistics.median(low)
     fewest = min(len(high), len(low))
     if fewest < FEWEST_BLOCKS:
@@ -172,6 +175,20 @@ def p_value(one: Sequence[float], other: Sequence[float]) -> float:
     return float(stats.mannwhitneyu(one, other, method="exact" if exact else "asymptotic").pvalue)
 
 
+def paired_p_value(one: Sequence[float], other: Sequence[float]) -> float:
+    """The two-sided p of Wilcoxon's signed-rank test (1945) of the log ratios of rates by block."""
+    return _signed_rank_p(_logs(one), _logs(other))
+
+
+def _signed_rank_p(one: Sequence[float], other: Sequence[float]) -> float:
+    differences = np.subtract(one, other)
+    if not differences.any():
+        return 1.0
+    from scipy import stats
+
+    return float(stats.wilcoxon(differences).pvalue)
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """The p values of several tests, each corrected for all of them, in the same order."""
     order = np.argsort(p_values, kind="stable")
@@ -182,28 +199,34 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def smallest_difference(
-    above: Sequence[float], below: Sequence[float], interval: Interval, level: float
+    above: Sequence[float], below: Sequence[float], interval: Interval, level: float, *, paired: bool = False
 ) -> float | None:
     """The smallest difference, as a share of the rate, that rates with this scatter would have shown. Both samples
-    are moved to one median, then apart in both directions, until `p_value` is at most `level` and the interval
-    excludes 1. The larger move counts, as a slowdown (0.1: 10 %). None if there are too few trials for this level."""
+    are moved to one median, then apart in both directions, until `p_value` (or `paired_p_value`) is at most `level` and
+    the interval excludes 1. The larger move counts, as a slowdown (0.1: 10 %). None if there are too few trials for
+    this level."""
     high, low = _logs(above), _logs(below)
     estimate = statistics.median(high) - statistics.median(low)
+    if paired:
+        estimate = statistics.median(one - other for one, other in zip(high, low, strict=True))
     high = [value - estimate for value in high]
-    up, down = _least_move(high, low, level), _least_move(low, high, level)
+    test = _signed_rank_p if paired else p_value
+    up, down = _least_move(high, low, level, test), _least_move(low, high, level, test)
     if up is None or down is None:
         return None
     moves = (up, estimate - math.log(interval.low), down, math.log(interval.high) - estimate)
     return 1 - math.exp(-max(moves))
 
 
-def _least_move(moved: Sequence[float], fixed: Sequence[float], level: float) -> float | None:
-    """The smallest upward move of values that makes their ranks significant; None if there is none."""
+def _least_move(
+    moved: Sequence[float], fixed: Sequence[float], level: float, test: Callable[[list[float], Sequence[float]], float]
+) -> float | None:
+    """The smallest upward move of values that makes the test's p significant; None if there is none."""
 
     def enough(move: float) -> bool:
         raised = [value + move for value in moved]
         higher = float(np.sign(np.subtract.outer(raised, fixed)).sum())
-        return higher > 0 and p_value(raised, fixed) <= level
+        return higher > 0 and test(raised, fixed) <= level
 
     too_little, found = 0.0, max(fixed) - min(moved) + 1e-6
     if not enough(found):
@@ -217,7 +240,7 @@ def _least_move(moved: Sequence[float], fixed: Sequence[float], level: float) ->
 def _logs(rates: Sequence[float]) -> list[float]:
     if not rates or not all(math.isfinite(rate) and rate > 0 for rate in rates):
         raise ValueError(f"only finite rates above 0 have a ratio, found {list(rates)}")
-    return sorted(math.log(rate) for rate in rates)
+    return [math.log(rate) for rate in rates]
 
 
 def _difference(high: npt.NDArray[np.float64], low: npt.NDArray[np.float64], axis: int) -> npt.NDArray[np.float64]:

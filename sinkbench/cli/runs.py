@@ -1,5 +1,6 @@
 """The commands for runs that were kept: `show`, `runs`, `compare`, `report` and `export`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,10 +10,11 @@ from sinkbench.cli.options import PRICES, RESULTS, Baselines, OptionalRun, Resul
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_INCONCLUSIVE, ResultsError
 from sinkbench.metrics.cost import with_prices
 from sinkbench.plan.sections import load_prices
+from sinkbench.runs.arms import compare_arms
 from sinkbench.runs.compare import compare as compare_runs
 from sinkbench.runs.differences import why_not_alike
 from sinkbench.runs.gate import Gate, gate, percent_of
-from sinkbench.runs.reader import BASELINES, find_run, list_runs, load_run, newest_two
+from sinkbench.runs.reader import BASELINES, StoredRun, find_run, list_runs, load_run, newest_two
 from sinkbench.suggest import did_you_mean
 from sinkbench.tables import comparison as table
 from sinkbench.tables.cells import render, sections, spaced
@@ -69,44 +71,57 @@ def compare(
     baselines: Baselines = None,
     results: Results = RESULTS,
 ) -> None:
-    """Of two runs: what differs, how many times as fast the second is, and whether that is certain; of one, it and the
-    newest; of none, the newest two of one plan; of more, their rates side by side. RUN may be a baseline of `race
-    --save`. Exit code 2 if a baseline is of another machine or plan, 3 if too few trials or a disturbance leave the
-    result open."""
+    """Of two runs: what differs, how many times as fast the second is, and whether that is certain; of one, its arms,
+    or it and the newest; of none, the arms of the newest, or the newest two of one plan; of more, their rates side by
+    side. RUN may be a baseline of `race --save`. Exit code 2 if a baseline is of another machine or plan, 3 if too few
+    trials or a disturbance leave the result open."""
     asked = {"--fail-if-slower": fail_if_slower, "--fail-if-cpu-higher": fail_if_cpu_higher}
     slower, more_cpu = (None if text is None else percent_of(text, option) for option, text in asked.items())
     gated = slower is not None or more_cpu is not None
     if form not in (*WRITERS, GITHUB):
         raise ResultsError(f"--format {form}: is not a format of comparisons{did_you_mean(form, [*WRITERS, GITHUB])}")
-    named = baselines or results / BASELINES
-    paths = [find_run(name, results, named) for name in runs or []]
-    if len(paths) < 2:
-        paths = [*paths, find_run(None, results)] if paths else [*newest_two(results)]
-    kept = [load_run(path) for path in paths]
-    if len(kept) > 2:
-        if gated or form == GITHUB:
-            raise ResultsError("--fail-if-slower, --fail-if-cpu-higher, --format github: compare two runs, not more")
-        put(WRITERS[form](table.side_by_side(kept)), to)
-        return
-    for place, path in enumerate(paths):
-        other = kept[1 - place]
-        if path.parent == named and (why := why_not_alike(kept[place], other)):
-            why = f"baseline {path.name} {why}; save one here, with this plan: sinkbench race PLAN --save NAME"
+    paths = [find_run(name, results, baselines or results / BASELINES) for name in runs or []]
+    comparisons = [] if len(paths) > 1 else compare_arms(load_run(paths[0] if paths else find_run(None, results)))
+    if not comparisons:
+        if len(paths) < 2:
+            paths = [*paths, find_run(None, results)] if paths else [*newest_two(results)]
+        kept = [load_run(path) for path in paths]
+        if len(kept) > 2:
+            if gated or form == GITHUB:
+                raise ResultsError(f"{', '.join(asked)}, --format {GITHUB}: compare two runs, not more")
+            put(WRITERS[form](table.side_by_side(kept)), to)
+            return
+        if (refused := _refusal(paths, kept, baselines or results / BASELINES)) is not None:
+            other, why = refused
             if form == GITHUB:
                 put(not_compared(other, why), to)
             raise ResultsError(why)
-    comparison = compare_runs(*kept)
-    found = gate(comparison, slower, more_cpu) if gated else Gate([], [])
-    put(github(comparison, found.failures) if form == GITHUB else WRITERS[form](table.compared(comparison)), to)
+        comparisons = [compare_runs(*kept)]
+    gates = [gate(each, slower, more_cpu) if gated else Gate([], []) for each in comparisons]
+    texts = [
+        github(each, found.failures) if form == GITHUB else WRITERS[form](table.compared(each))
+        for each, found in zip(comparisons, gates, strict=True)
+    ]
+    put("\n".join(texts), to)
     if not gated:
-        raise typer.Exit(EXIT_INCONCLUSIVE if comparison.undecided else 0)
+        raise typer.Exit(EXIT_INCONCLUSIVE if all(each.undecided for each in comparisons) else 0)
     options = " ".join(f"{option} {text}" for option, text in asked.items() if text is not None)
-    for line in [*found.remarks, *found.inconclusive, *found.failures]:
-        write(f"{options}: {line}\n", err=True)
-    if found.failures:
+    for found in gates:
+        for line in [*found.remarks, *found.inconclusive, *found.failures]:
+            write(f"{options}: {line}\n", err=True)
+    if any(found.failures for found in gates):
         raise typer.Exit(EXIT_CHECK_FAILED)
-    if found.inconclusive:
+    if any(found.inconclusive for found in gates):
         raise typer.Exit(EXIT_INCONCLUSIVE)
+
+
+def _refusal(paths: Sequence[Path], kept: Sequence[StoredRun], baselines: Path) -> tuple[StoredRun, str] | None:
+    """The run that has no baseline among the two, and why; None if they may be compared."""
+    for place, path in enumerate(paths):
+        other = kept[1 - place]
+        if path.parent == baselines and (why := why_not_alike(kept[place], other)):
+            return other, f"baseline {path.name} {why}; save one here, with this plan: sinkbench race PLAN --save NAME"
+    return None
 
 
 @app.command()

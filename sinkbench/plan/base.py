@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +24,7 @@ from loadgen.options import Changes
 from sinkbench.errors import PlanError
 from sinkbench.plan.entries import Acks, Arm, DrainEntry, Multiples, PipelineEntry, named_path
 from sinkbench.plan.sections import FIGURES, Bounds, PlanDrain, PlanLoad, PlanSustain, Prices, Until, bounds_of
-from sinkbench.yamlfile import Section, YamlFile, mistake, to_yaml
+from sinkbench.yamlfile import Section, YamlFile, mistake, shown, to_yaml
 
 # Modes with their own kind of section define their own field.
 PIPELINES = Field(strict=False, min_length=1, description="the pipelines to measure: names or mappings")
@@ -53,10 +54,10 @@ class Plan(Section):
         description="part of the names of its runs (default: its file's name)",
     )
     pipelines: Annotated[tuple[PipelineEntry, ...], PIPELINES]
-    arms: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,20}$")], Arm] = Field(
+    arms: dict[str, Arm] = Field(
         default_factory=dict,
-        description="two or more variants of all pipelines, by name, measured side by side in each block: overrides,"
-        " settings, plugin; `sinkbench compare` sets the others against the first",
+        description="variants of all pipelines by name, with overrides, settings or plugin; each is compared with the"
+        " first, block by block",
     )
     mode: ModeName = Field(
         default="drain",
@@ -110,6 +111,8 @@ class Plan(Section):
         if len(value) == 1:
             raise mistake("one arm is compared with nothing; name two or more")
         for name, arm in value.items():
+            if not re.fullmatch(r"[A-Za-z0-9._-]{1,20}", name):
+                raise mistake(f"{shown(name)} is no name of an arm: up to 20 letters, digits, '.', '_' and '-'")
             if (same := next(other for other in value if value[other] == arm)) != name:
                 raise mistake(f"{same} and {name} differ in nothing; change overrides, settings or plugin of one", name)
         return value

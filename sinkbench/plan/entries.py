@@ -98,7 +98,7 @@ def named_path(value: str, info: ValidationInfo, is_one: Callable[[Path], bool])
     return found.relative_to(checkout).as_posix() if checkout in found.parents else str(found)
 
 
-# Connect's own key, since Kafka 4.1 (KIP-891): without it, a class that is there in several versions runs in the highest.
+# Connect's own key since Kafka 4.1 (KIP-891). Without it Connect takes the highest version that is there.
 PLUGIN_VERSION = "connector.plugin.version"
 
 
@@ -110,8 +110,8 @@ def _leaves_ours_alone(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
-def _plugin_is_there(value: str | None, info: ValidationInfo) -> str | None:
-    return value if value is None or COORDINATES.fullmatch(value) else named_path(value, info, Path.exists)
+def _plugin_is_there(value: str, info: ValidationInfo) -> str:
+    return value if COORDINATES.fullmatch(value) else named_path(value, info, Path.exists)
 
 
 def _plugin_has_a_version(section: Changed) -> Changed:
@@ -136,12 +136,10 @@ Settings = Annotated[
     ),
 ]
 Plugin = Annotated[
-    str | None,
-    AfterValidator(_plugin_is_there),
+    Annotated[str, Field(min_length=1), AfterValidator(_plugin_is_there)] | None,
     Field(
-        min_length=1,
-        description="the connector's plugin, if the local stack is to get it at its start: a file or folder, or Maven's"
-        f" GROUP:ARTIFACT:VERSION[:TYPE[:CLASSIFIER]]; its version is `{PLUGIN_VERSION}` of overrides",
+        description="plugin that workers get when the race starts them: a file or folder, or Maven's"
+        f" GROUP:ARTIFACT:VERSION[:TYPE[:CLASSIFIER]]; overrides has its version as `{PLUGIN_VERSION}`"
     ),
 ]
 
@@ -177,7 +175,7 @@ class PipelineEntry(Section):
         max_length=90,
         description="name in tables (default: the pipeline's); required if a pipeline is listed twice",
     )
-    arm: str | None = Field(default=None, description="set by `arms`, which lists each pipeline once for each arm")
+    arm: str | None = Field(default=None, description="its arm; set by `arms`")
 
     _has_version = model_validator(mode="after")(_plugin_has_a_version)
 

@@ -8,7 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from sinkbench.analysis.intervals import ALPHA, FEWEST_BLOCKS, holm, p_value, ratio_of_medians, smallest_difference
+from sinkbench.analysis.intervals import (
+    ALPHA,
+    FEWEST_BLOCKS,
+    FEWEST_PAIRS,
+    holm,
+    p_value,
+    paired_p_value,
+    ratio_by_block,
+    ratio_of_medians,
+    smallest_difference,
+)
 from sinkbench.analysis.rates import median_known
 from sinkbench.analysis.samples import MUCH_FOREIGN
 from sinkbench.analysis.stalls import MUCH_STALLED
@@ -122,18 +132,21 @@ class _Pair:
     interval: Interval
     disturbed: Mapping[Verdict, str] = field(default_factory=dict)
     """The verdicts that a disturbance of one run can explain, with its text."""
+    by_block: tuple[Mapping[int, float], Mapping[int, float]] = ({}, {})
+    paired: bool = False
 
 
-def compare(a: StoredRun, b: StoredRun) -> Comparison:
+def compare(a: StoredRun, b: StoredRun, *, paired: bool = False) -> Comparison:
     """Compares run B with run A, in the order of A's cells; those only in B come last. A cell differs if the rank test
-    of its trials is significant at 5 % for its whole table (`twosample`), and the interval of its ratio excludes 1."""
+    of its trials is significant at 5 % for its whole table (`intervals`), and the interval of its ratio excludes 1.
+    `paired`: they are arms of one run, whose trials are compared block by block."""
     pairs = [(one, other) for one, other in _pairs(a, b) if one and other]
     disturbed = [
         Difference(f"{one.cell} {each.what}", each.a, each.b)
         for one, other in pairs
         for each in _disturbances(a, b, one, other)
     ]
-    by = {name: _measured(figure, a, b) for name, figure in FIGURES.items()}
+    by = {name: _measured(figure, a, b, paired) for name, figure in FIGURES.items()}
     known = {
         name: cells
         for name, cells in by.items()
@@ -142,11 +155,12 @@ def compare(a: StoredRun, b: StoredRun) -> Comparison:
     return Comparison(a, b, [*disturbed, *differences(a, b)], known)
 
 
-def _measured(figure: _Figure, a: StoredRun, b: StoredRun) -> list[Compared]:
+def _measured(figure: _Figure, a: StoredRun, b: StoredRun, paired: bool) -> list[Compared]:
     found: list[Compared | _Pair] = []
     for one, other in _pairs(a, b):
         if one and other:
-            found.append(_looked_at(figure, a, b, one, other))
+            each = _looked_at(figure, a, b, one, other)
+            found.append(_in_pairs(each) if paired and isinstance(each, _Pair) else each)
         elif only := one or other:
             found.append(Compared(only.cell, "not comparable", f"only run {'A' if one else 'B'} has it"))
     verdicts = iter(_judged([each for each in found if isinstance(each, _Pair)]))
@@ -161,7 +175,8 @@ def _pairs(a: StoredRun, b: StoredRun) -> list[tuple[CellSummary | None, CellSum
 
 def _looked_at(figure: _Figure, a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> Compared | _Pair:
     name = one.cell
-    first, second = (_values(figure, run, cell) for run, cell in ((a, one), (b, other)))
+    by_block = _values(figure, a, one), _values(figure, b, other)
+    first, second = (list(values.values()) for values in by_block)
     broken = one.passed and not other.passed
     before, after = (statistics.median(values) if values else None for values in (first, second))
     bare = Compared(name, "not comparable", "", before, after, broken=broken)
@@ -184,7 +199,17 @@ def _looked_at(figure: _Figure, a: StoredRun, b: StoredRun, one: CellSummary, ot
         why = f"{' and '.join(few)}, {FEWEST_BLOCKS} are needed in each{_ranges(first, second)}"
         return replace(bare, verdict=TOO_FEW, why=why, ratio=ratio)
     explained = _explained(_disturbances(a, b, one, other)) if figure.more == "faster" else {}
-    return _Pair(figure, name, first, second, ratio, interval, explained)
+    return _Pair(figure, name, first, second, ratio, interval, explained, by_block)
+
+
+def _in_pairs(pair: _Pair) -> Compared | _Pair:
+    """The pair by the blocks that both cells have."""
+    shared = sorted(pair.by_block[0].keys() & pair.by_block[1].keys())
+    a, b = ([values[block] for block in shared] for values in pair.by_block)
+    found = ratio_by_block("", pair.by_block[1], pair.by_block[0])
+    if found is None or found.interval is None:
+        return Compared(pair.name, TOO_FEW, f"{len(shared)} blocks with both arms, {FEWEST_PAIRS} are needed")
+    return replace(pair, a=a, b=b, ratio=found.estimate, interval=found.interval, paired=True)
 
 
 def _ranges(a: Sequence[float], b: Sequence[float]) -> str:
@@ -217,9 +242,9 @@ def _taken(run: StoredRun, cell: CellSummary) -> list[TrialRecord]:
     return [trial for trial in run.trials if trial.cell == cell.cell and not trial.pilot and not trial.reasons]
 
 
-def _values(figure: _Figure, run: StoredRun, cell: CellSummary) -> list[float]:
+def _values(figure: _Figure, run: StoredRun, cell: CellSummary) -> dict[int, float]:
     trials = quotable(trial for trial in run.trials if trial.cell == cell.cell)
-    return [value for trial in trials if (value := figure.of_trial(trial)) is not None]
+    return {trial.block: value for trial in trials if (value := figure.of_trial(trial)) is not None}
 
 
 def _of_loads(cell: CellSummary) -> list[str]:
@@ -252,7 +277,7 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
 
 def _judged(pairs: Sequence[_Pair]) -> list[Compared]:
     """The verdicts of all pairs, which depend on their number."""
-    alone = [p_value(pair.a, pair.b) for pair in pairs]
+    alone = [(paired_p_value if pair.paired else p_value)(pair.a, pair.b) for pair in pairs]
     corrected = holm(alone)
     # The level at which the next p value would be significant.
     left = sum(each > ALPHA for each in corrected)
@@ -271,7 +296,7 @@ def _verdict(pair: _Pair, alone: float, corrected: float, cells: int, level: flo
         if verdict in pair.disturbed:
             return replace(bare, verdict="cannot tell", why=f"{pair.disturbed[verdict]}, which can explain {verdict}")
         return bare
-    smallest = smallest_difference(pair.b, pair.a, pair.interval, level)
+    smallest = smallest_difference(pair.b, pair.a, pair.interval, level, paired=pair.paired)
     if smallest is None:
         trials = f"{len(pair.a)} and {len(pair.b)} valid trials are too few"
         return replace(bare, verdict=TOO_FEW, why=f"{trials} to test {cells} cells at once")

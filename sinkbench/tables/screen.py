@@ -16,6 +16,8 @@ from sinkbench.metrics.metric import find
 from sinkbench.metrics.names import cell_name, in_short
 from sinkbench.metrics.queries import job_of
 from sinkbench.results import CellSummary, RunSummary
+from sinkbench.runs.arms import compare_arms
+from sinkbench.runs.compare import RATE
 from sinkbench.runs.reader import StoredRun
 from sinkbench.summary.answers import compared_cells
 from sinkbench.summary.thresholds import threshold_lines
@@ -244,8 +246,22 @@ def _aligned(groups: Sequence[tuple[str, Sequence[Sequence[str]]]], width: int) 
 
 
 def conclusions(kept: StoredRun) -> list[str]:
-    """What the run shows, a paragraph each: its answers, then risks that its rates do not show."""
-    return [*answer_lines(kept.summary), *risks(kept)]
+    """What the run shows, a paragraph each: its answers, or its arms, then risks that its rates do not show."""
+    return [*(arm_lines(kept) or answer_lines(kept.summary)), *risks(kept)]
+
+
+def arm_lines(kept: StoredRun) -> list[str]:
+    """The verdict on each pipeline of each arm but the first, by the figure that its mode measures."""
+    lines = []
+    for found in compare_arms(kept):
+        a, b = (run.summary.run.rpartition(" ")[2] for run in (found.a, found.b))
+        figure = next((name for name in (RATE, "p99 ms") if any(cell.ratio for cell in found.by.get(name, ()))), RATE)
+        for cell in found.by[figure]:
+            ratio = "" if cell.ratio is None else f"{cell.ratio:.2f} times the {figure}"
+            ends = "" if cell.interval is None else f" (95 % CI {cell.interval.low:.2f}-{cell.interval.high:.2f})"
+            why = f": {cell.why}" if cell.why else ""
+            lines.append(f"{cell.name}, {b} against {a}: {', '.join(filter(None, [ratio + ends, cell.verdict]))}{why}.")
+    return lines
 
 
 def loses_buffered(kept: StoredRun, cell: CellSummary) -> bool:
