@@ -72,7 +72,7 @@ def test_thresholds_and_faults_name_a_pipeline_as_the_plan_lists_it() -> None:
         ({"base": {}, "same": {}}, "base and same differ in nothing"),
         ({"base": {}, "head": {"overrides": {"tasks.max": 3}}}, "set by sinkbench"),
         ({"base": {}, "head": {"plugin": "plugin.zip"}}, "needs its version"),
-        ({"base": {}, "a head": HEAD}, "a head is no name of an arm"),
+        ({"base": {}, "a head": HEAD}, "is no name of an arm"),
     ],
 )
 def test_arms_that_cannot_be_compared_are_refused(arms: Any, why: str) -> None:

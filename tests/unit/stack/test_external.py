@@ -11,7 +11,7 @@ import pytest
 from sinkbench.errors import ConnectError, StackError
 from sinkbench.plan.plan import load_plan
 from sinkbench.race.leftovers import Book, is_leftover
-from sinkbench.race.preparation import preflight
+from sinkbench.race.preparation import preflight, version_used
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks import Capabilities
 from sinkbench.stack.choice import open_stack
@@ -104,7 +104,7 @@ def test_a_plugin_is_found_by_every_name_or_the_others_are_named(
     bench: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bench, "sink", lambda name: None)
-    monkeypatch.setattr(bench.connect, "plugins", lambda: {"a.FileSinkConnector": "1", "b.JdbcSinkConnector": None})
+    monkeypatch.setattr(bench.connect, "plugins", lambda: {"a.FileSinkConnector": ["1"], "b.JdbcSinkConnector": [None]})
     said = r"^postgres/jdbc: .* io.debezium.connector.jdbc.JdbcSinkConnector; .*"
     with pytest.raises(ConnectError, match=said) as no:
         preflight(bench, [JDBC])
@@ -112,6 +112,25 @@ def test_a_plugin_is_found_by_every_name_or_the_others_are_named(
     for spelt in ("a.FileSinkConnector", "FileSinkConnector", "FileSink"):
         monkeypatch.setattr(bench, "config", lambda cell, names, spelt=spelt: {"connector.class": spelt})
         assert preflight(bench, [JDBC]) == {"a.FileSinkConnector": "1"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "used", "problem"),
+    [
+        (None, ["1"], "1", ""),
+        (None, [None], None, ""),
+        (None, ["1", "2"], None, "1 and 2; set connector.plugin.version"),
+        ("2", ["1", "2"], "2", ""),
+        ("3", ["1", "2"], "3", "1 and 2, but not 3; install it"),
+        ("[1,2)", ["1", "2"], "[1,2)", ""),
+    ],
+)
+def test_a_connector_runs_in_the_version_that_it_names_or_the_only_one(
+    wanted: str | None, there: list[str | None], used: str | None, problem: str
+) -> None:
+    found = version_used(wanted, there)
+    assert found[0] == used
+    assert found[1].startswith(problem) if problem else not found[1]
 
 
 def test_what_a_sink_refuses_to_be_set_to_is_said_at_once(bench: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sinkbench.errors import StackError
-from sinkbench.stack.tools import find_java
+from sinkbench.stack.tools import add_plugin, find_java
 
 MODULES = "java.base jdk.incubator.vector"
 
@@ -42,3 +42,17 @@ def test_no_usable_jdk_is_an_error_that_lists_what_was_found(tmp_path: Path) -> 
     jdk(tmp_path / "old", "17.0.1")
     with pytest.raises(StackError, match=r"Java 21 or newer.*17 in .*old"):
         find_java({"PATH": ""}, tmp_path)
+
+
+def test_a_plugin_of_a_plan_is_added_unless_one_of_its_name_is_there(tmp_path: Path) -> None:
+    plugins, folder = tmp_path / "connect" / "plugins", tmp_path / "mine" / "sink-2.0"
+    plugins.mkdir(parents=True)
+    folder.mkdir(parents=True)
+    (folder / "sink.jar").touch()
+    (tmp_path / "plugin.zip").touch()
+    for what in (str(folder), "plugin.zip"):
+        added = add_plugin(what, tmp_path, lambda line: None)
+        assert added == plugins / Path(what).name
+        assert add_plugin(what, tmp_path, lambda line: None) is None
+    assert (plugins / "sink-2.0" / "sink.jar").exists()
+    assert len(list(plugins.parent.iterdir())) == 1

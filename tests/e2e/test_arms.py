@@ -1,0 +1,38 @@
+"""Arms of a plan on real services: each has its own configuration, and they are compared."""
+
+from pathlib import Path
+
+from sinkbench.stack.local import LocalStack
+from tests.support.commands import Run
+from tests.support.latest import summary_of
+
+PLAN = """
+pipelines: [postgres/jdbc]
+arms:
+  base: {}
+  head: {overrides: {HEAD}}
+trials: 1
+drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 2}
+"""
+
+
+def test_each_arm_has_its_own_configuration_and_compare_sets_them_against_each_other(
+    stack: LocalStack, sinkbench: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "arms.yaml").write_text(PLAN.replace("HEAD", "batch.size: 20"))
+    done = sinkbench("race", "arms.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    base, head = summary_of(tmp_path)["cells"]
+    assert [base["arm"], head["arm"]] == ["base", "head"]
+    assert head["records_per_write"] <= 20 < base["records_per_write"]
+    compared = sinkbench("compare")
+    assert compared.returncode == 3
+    assert "too few trials" in compared.stdout
+    assert "overrides.batch.size" in compared.stdout
+
+
+def test_a_version_that_no_worker_has_is_refused(stack: LocalStack, sinkbench: Run, tmp_path: Path) -> None:
+    (tmp_path / "arms.yaml").write_text(PLAN.replace("HEAD", "connector.plugin.version: 9.9.9"))
+    done = sinkbench("race", "arms.yaml")
+    assert done.returncode == 2
+    assert "but not 9.9.9; install it" in done.stdout + done.stderr
