@@ -12,8 +12,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import duckdb
-
 from sinkbench.analysis.changes import change_points
 from sinkbench.analysis.words import NOT_MEASURED, few_of, significant
 from sinkbench.errors import ResultsError
@@ -82,12 +80,8 @@ def read(file: Path) -> list[list[Row]]:
 
 
 def _read(file: Path) -> list[Row]:
-    try:
-        with database() as opened:
-            found = opened.read_parquet(str(file)).select(*_TYPES).fetchall()
-    except duckdb.Error as failed:
-        reason = str(failed).partition("\n")[0]
-        raise ResultsError(f"{file}: is no history of this sinkbench ({reason}); move it away") from None
+    with database(file, "is no history of this sinkbench", "move it away") as opened:
+        found = opened.read_parquet(str(file)).select(*_TYPES).fetchall()
     return [dict(zip(_TYPES, values, strict=True)) for values in found]
 
 
