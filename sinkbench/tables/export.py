@@ -16,7 +16,7 @@ from sinkbench.results import CellSummary, RunSummary
 from sinkbench.runs.differences import versions_of
 from sinkbench.runs.reader import started_at
 from sinkbench.runs.store import writing
-from sinkbench.secrets import redacted, redacted_values
+from sinkbench.secrets import redacted
 from sinkbench.summary.thresholds import outcomes
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import heading, main_tables, remarks
@@ -42,7 +42,10 @@ def write_parquet(to: Path, *runs: RunSummary) -> None:
     from sinkbench.tables.parquet import write_rows
 
     columns = _columns(*runs)
-    rows = [dict(zip(columns, redacted_values(list(row)), strict=True)) for row in _rows(columns.values(), runs)]
+    rows = [
+        {name: redacted(value) if isinstance(value, str) else value for name, value in zip(columns, row, strict=True)}
+        for row in _rows(columns.values(), runs)
+    ]
     with writing(to):
         write_rows(to, {name: column.sql for name, column in columns.items()}, rows)
 
