@@ -50,7 +50,7 @@ def seen(runs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Seen:
     book = nbformat.read(NOTEBOOK, as_version=4)
     book.cells.append(nbformat.v4.new_code_cell(SEEN))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SINKBENCH_RUNS", join(map(str, runs)))
+        patch.setenv("NOTEBOOK_RUNS", join(map(str, runs)))
         patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
         NotebookClient(book, resources={"metadata": {"path": str(NOTEBOOK.parent)}}).execute()
     texts = ["".join(out.get("text", "") for out in cell.outputs) for cell in book.cells if cell.cell_type == "code"]
