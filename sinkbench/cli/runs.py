@@ -18,6 +18,7 @@ from sinkbench.runs.reader import BASELINES, StoredRun, find_run, list_runs, loa
 from sinkbench.suggest import did_you_mean
 from sinkbench.tables import comparison as table
 from sinkbench.tables.cells import render, sections, spaced
+from sinkbench.tables.export import PARQUET, write_parquet
 from sinkbench.tables.export import export as export_run
 from sinkbench.tables.github import github, not_compared
 from sinkbench.tables.screen import screen
@@ -135,7 +136,8 @@ def runs(results: Results = RESULTS) -> None:
 def export(
     runs: SeveralRuns = None,
     form: Annotated[
-        str, typer.Option("--format", help="csv (a row a cell, of any number of runs), json, md, junit or openmetrics")
+        str,
+        typer.Option("--format", help="csv or parquet (a row a cell, of several runs), json, md, junit or openmetrics"),
     ] = "csv",
     to: Annotated[Path | None, typer.Option(help="file to write (default: the output)")] = None,
     prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the run's")] = None,
@@ -144,7 +146,12 @@ def export(
     """docs/format.md has the columns."""
     found = [load_run(find_run(name, results)).summary for name in runs or ["latest"]]
     paid = found if prices is None else [with_prices(each, load_prices(prices).as_kept()) for each in found]
-    put(export_run(paid[0], form, *paid[1:]), to)
+    if form != PARQUET:
+        put(export_run(paid[0], form, *paid[1:]), to)
+    elif to is None:
+        raise ResultsError(f"--format {PARQUET}: is not text; name a file to write: --to FILE")
+    else:
+        write_parquet(to, *paid)
 
 
 @app.command()

@@ -1,10 +1,11 @@
-"""A run for other programs: CSV, Markdown, JSON, JUnit's XML and OpenMetrics. See docs/format.md."""
+"""A run for other programs: CSV, Markdown, JSON, JUnit's XML, OpenMetrics and Parquet. See docs/format.md."""
 
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from loadgen.reading import printable
@@ -14,6 +15,7 @@ from sinkbench.metrics.metric import ByService, Export, Value
 from sinkbench.results import CellSummary, RunSummary
 from sinkbench.runs.differences import versions_of
 from sinkbench.runs.reader import started_at
+from sinkbench.runs.store import writing
 from sinkbench.secrets import redacted
 from sinkbench.summary.thresholds import outcomes
 from sinkbench.tables.answers import answer_lines
@@ -22,15 +24,30 @@ from sinkbench.tables.openmetrics import openmetrics
 from sinkbench.tables.text import markdown
 
 _ANY_WIDTH = 10_000
+PARQUET = "parquet"
 
 
 def export(summary: RunSummary, form: str, *more: RunSummary) -> str:
     """The run in one of `FORMATS`, several as CSV; ResultsError for any other format."""
     if form not in FORMATS:
-        raise ResultsError(f"--format {form}: is not a format of exports; known: {', '.join(FORMATS)}")
+        raise ResultsError(f"--format {form}: is not a format of exports; known: {', '.join([*FORMATS, PARQUET])}")
     if more and form != "csv":
-        raise ResultsError(f"--format {form}: has one run; export several as csv, or one after the other")
+        raise ResultsError(f"--format {form}: has one run; export several as csv or parquet, or one after the other")
     return _csv(summary, *more) if more else FORMATS[form](summary)
+
+
+def write_parquet(to: Path, *runs: RunSummary) -> None:
+    """Writes a file with the columns and rows of the runs' CSV, and types; UserError if it cannot be written."""
+    # Imported here: it loads DuckDB, which no other format needs.
+    from sinkbench.tables.parquet import write_rows
+
+    columns = _columns(*runs)
+    rows = [
+        {name: redacted(value) if isinstance(value, str) else value for name, value in zip(columns, row, strict=True)}
+        for row in _rows(columns.values(), runs)
+    ]
+    with writing(to):
+        write_rows(to, {name: column.sql for name, column in columns.items()}, rows)
 
 
 _OF_RUN = (
@@ -74,10 +91,13 @@ def _csv(*runs: RunSummary) -> str:
     writer = csv.writer(text, lineterminator="\n")
     columns = _columns(*runs)
     writer.writerow(columns)
-    for cell, summary in ((cell, run) for run in runs for cell in run.cells):
-        values = [column.of(cell, summary) for column in columns.values()]
+    for values in _rows(columns.values(), runs):
         writer.writerow([str(value).lower() if isinstance(value, bool) else value for value in values])
     return text.getvalue()
+
+
+def _rows(columns: Collection[Export], runs: Sequence[RunSummary]) -> Iterator[list[Value]]:
+    return ([column.of(cell, run) for column in columns] for run in runs for cell in run.cells)
 
 
 def _json(summary: RunSummary) -> str:

@@ -6,15 +6,11 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import duckdb
 
 from sinkbench.analysis.changes import change_points
 from sinkbench.analysis.words import NOT_MEASURED, few_of, significant
@@ -23,6 +19,7 @@ from sinkbench.runs.differences import conditions, machine_of, versions_of
 from sinkbench.runs.reader import StoredRun
 from sinkbench.runs.store import sync_folder, writing
 from sinkbench.tables.export import COLUMNS
+from sinkbench.tables.parquet import database, write_rows
 from sinkbench.tables.text import new_table, plain_text, words
 
 FIGURES = {"records/s": "records_per_second", "CPU s per million records": "total_cpu_seconds_per_million"}
@@ -62,11 +59,7 @@ def add(file: Path, rows: Sequence[Row]) -> None:
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
             old = [row for row in _read(file) if (row["run"], row["machine"]) not in new] if file.exists() else []
-            temporary.touch()
-            with _database(file) as database:
-                typed = [json.dumps([*old, *rows]), json.dumps([_TYPES])]
-                table = database.sql("SELECT unnest(from_json(?, ?), recursive := true)", params=typed)
-                table.order("started_at, run").write_parquet(str(temporary))
+            write_rows(temporary, _TYPES, sorted([*old, *rows], key=lambda row: (row["started_at"] or "~", row["run"])))
             with temporary.open("rb") as written:
                 os.fsync(written.fileno())
             temporary.replace(file)
@@ -87,8 +80,8 @@ def read(file: Path) -> list[list[Row]]:
 
 
 def _read(file: Path) -> list[Row]:
-    with _database(file) as database:
-        found = database.read_parquet(str(file)).select(*_TYPES).fetchall()
+    with database(file, "is no history of this sinkbench", "move it away") as opened:
+        found = opened.read_parquet(str(file)).select(*_TYPES).fetchall()
     return [dict(zip(_TYPES, values, strict=True)) for values in found]
 
 
@@ -128,15 +121,3 @@ def history_text(found: Sequence[Sequence[Row]]) -> str:
     last = [f"last {figure}" for figure in FIGURES]
     blocks = ((head, new_table("cell", "runs", *last, words("changed"), rows=rows), "") for head, rows in by.items())
     return plain_text(part for block in blocks for part in block)
-
-
-@contextmanager
-def _database(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    try:
-        with duckdb.connect(":memory:", config={"threads": 1}) as database:
-            yield database
-    except duckdb.Error as failed:
-        if number := re.search(r'"errno":"(\d+)"', str(failed)):
-            raise OSError(int(number[1]), os.strerror(int(number[1]))) from failed
-        reason = str(failed).partition("\n")[0]
-        raise ResultsError(f"{file}: is no history of this sinkbench ({reason}); move it away") from None

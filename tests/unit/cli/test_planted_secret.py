@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+import duckdb
 import pytest
 
 from sinkbench import secrets
@@ -160,6 +161,9 @@ def test_nothing_that_is_kept_exported_or_reported_holds_a_secret(
     for form in ("csv", "json", "md"):
         assert main(["export", str(kept), "--format", form, "--to", str(out / form)]) == 0
         assert main(["export", str(kept), "--format", form]) == 0
+    assert main(["export", str(kept), "--format", "parquet", "--to", str(out / "parquet")]) == 0
+    # Its pages are compressed.
+    print(duckdb.read_parquet(str(out / "parquet")).fetchall())
     assert main(["report", str(kept)]) == 0
     assert main(["compare", str(kept), str(kept)]) == 3
     for option in ([], ["--all"]):

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import duckdb
 import pytest
 
 from sinkbench.cli.main import main
@@ -98,6 +99,25 @@ def test_several_runs_are_exported_as_one_table(
     assert [row["run"] for row in rows] == [Path(first).name, Path(second).name]
     assert rows[0]["started_at"].replace("-", "").replace(":", "") == rows[0]["run"].removesuffix("-quick")
     assert main(["export", first, second, "--format", "md"]) == 2
+
+
+def test_parquet_has_the_rows_of_csv_with_types(
+    results: Path, connectors: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, runs = results.parent / "it's.parquet", [str(keep(results, connectors, rates)) for rates in (FAST, FAST[:2])]
+    assert main(["export", *runs]) == main(["export", *runs, "--format", "parquet", "--to", str(file)]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    found = duckdb.read_parquet(str(file))
+    types = dict(zip(found.columns, map(str, found.types), strict=True))
+    assert list(types) == list(rows[0])
+    assert found.select("run", "records_per_second", "passed").fetchall() == [
+        (Path(run).name, rate, True) for run, rate in zip(runs, (1012.5, 1015.0), strict=True)
+    ]
+    # What was not measured has a type, too.
+    assert (types["latency_p99_ms"], types["tasks_before"], types["complete"]) == ("DOUBLE", "BIGINT", "BOOLEAN")
+    # CSV writes 1.0, true and nothing.
+    shown = [["" if value is None else str(value).lower() for value in row] for row in found.fetchall()]
+    assert [[value.lower() for value in row.values()] for row in rows] == shown
 
 
 def test_runs_are_listed_newest_first_with_what_they_are(
@@ -256,9 +276,14 @@ def test_an_export_or_a_comparison_that_cannot_be_made_is_one_line(
     assert main(["compare", run, run, "--format", "markdwon"]) == 2
     assert capsys.readouterr().err.endswith("is not a format of comparisons; did you mean 'markdown'?\n")
     assert main(["export", run, "--format", "feather"]) == 2
-    assert capsys.readouterr().err.endswith("is not a format of exports; known: csv, json, junit, md, openmetrics\n")
-    assert main(["export", run, "--format", "csv", "--to", str(results)]) == 2
-    assert "cannot be written (Is a directory); move away the folder" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith(
+        "is not a format of exports; known: csv, json, junit, md, openmetrics, parquet\n"
+    )
+    assert main(["export", run, "--format", "parquet"]) == 2
+    assert capsys.readouterr().err.endswith("is not text; name a file to write: --to FILE\n")
+    for form in ("csv", "parquet"):
+        assert main(["export", run, "--format", form, "--to", str(results)]) == 2
+        assert "cannot be written (Is a directory); move away the folder" in capsys.readouterr().err
 
 
 def test_every_column_of_the_csv_is_documented() -> None:
