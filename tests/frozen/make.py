@@ -2,8 +2,8 @@
 
     python -m tests.frozen.make        writes it anew into expected/, which is what `test_frozen.py` asks for
 
-Only that which is meant to change may be written anew; what was renamed belongs into `renamed.py`. All that is called
-of the code under test is imported here.
+Only that which is meant to change may be written anew. All that is called of the code under
+test is imported here.
 """
 
 import json
@@ -16,7 +16,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
 from ruamel.yaml import YAML
 
 from scripts.schema import format_schema
@@ -34,8 +33,7 @@ from sinkbench.runs.gate import gate
 from sinkbench.runs.reader import StoredRun, list_runs, load_run, load_summary
 from sinkbench.runs.store import RunFolder
 from sinkbench.settings import CHECKOUT
-from sinkbench.summary.cells import cpu_by_block, summary_of, valid_by_block
-from sinkbench.summary.selftest import LABELS, is_selftest, noise_lines, noise_of, overhead_lines, overhead_of
+from sinkbench.summary.cells import summary_of
 from sinkbench.summary.thresholds import threshold_lines
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import render
@@ -43,25 +41,7 @@ from sinkbench.tables.comparison import as_text, compared, runs_table
 from sinkbench.tables.export import export
 from sinkbench.tables.github import github
 from sinkbench.tables.screen import screen
-from sinkbench.tables.text import markdown, plain_text
-from tests.frozen.renamed import NOW
-
-__all__ = [
-    *(
-        "COMPARED",
-        "EXPECTED",
-        "NAMES",
-        "RUNS",
-        "bare",
-        "comparisons",
-        "fields",
-        "listing",
-        "outputs",
-        "stored_run",
-        "trials",
-        "unpack",
-    )
-]
+from sinkbench.tables.text import markdown
 
 HERE = Path(__file__).parent
 RUNS, EXPECTED = HERE / "runs", HERE / "expected"
@@ -70,7 +50,7 @@ WIDTH = 140
 # Runs that are exported in formats other than JSON, too.
 EXPORTED = {"drain-quick", "drain-limits", "faults-poison"}
 # Runs of which the report's words and tables are kept, without its pictures.
-REPORTED = {"drain-quick", "drain-limits", "drain-scaling", "sustain-reads", "capacity", "faults-services"}
+REPORTED = {"drain-quick", "drain-limits", "sustain-reads", "capacity", "faults-services"}
 # The same in every run, or what samples would be needed for.
 _NOT_REPORTED = {"environment", "configuration", "course", "left-out"}
 # Runs of which everything is asked that thresholds can ask.
@@ -99,7 +79,7 @@ COMPARED = {
 
 
 def unpack(name: str, folder: Path) -> Path:
-    """The stored run of that name as sinkbench would have kept it, with today's names, in a new folder below `folder`.
+    """The stored run of that name as sinkbench would have kept it, in a new folder below `folder`.
 
     Beside this file a run lacks what is null and what is empty; a trial lacks what is as in the first one of its cell,
     and an environment what is as in environment.json. A summary has no cells: they are made from the trials.
@@ -107,7 +87,6 @@ def unpack(name: str, folder: Path) -> Path:
     source = RUNS / name
     summary = _json(source / "summary.json")
     summary["environment"] = {**_json(RUNS / "environment.json"), **summary["environment"]}
-    summary = NOW.content(summary)
     run = folder / str(summary["run"])
     run.mkdir(parents=True)
     (run / "summary.json").write_text(json.dumps(summary), "utf-8")
@@ -116,9 +95,9 @@ def unpack(name: str, folder: Path) -> Path:
         for line in (source / "trials.jsonl").read_text("utf-8").splitlines():
             trial = json.loads(line)
             whole = bare(merged(first.setdefault(trial["cell"], trial), trial))
-            file.write(json.dumps(NOW.content(whole), ensure_ascii=False) + "\n")
+            file.write(json.dumps(whole, ensure_ascii=False) + "\n")
     # A plan in JSON is one in YAML, too.
-    (run / "plan.yaml").write_text(json.dumps(NOW.content(stored_plan(name)), ensure_ascii=False), "utf-8")
+    (run / "plan.yaml").write_text(json.dumps(stored_plan(name), ensure_ascii=False), "utf-8")
     if (source / "connectors").exists():
         shutil.copytree(source / "connectors", run / "connectors")
     return run
@@ -133,7 +112,7 @@ def stored_run(name: str, folder: Path) -> Path:
 
 def outputs(name: str, run: Path) -> dict[str, str]:
     """What becomes of the run of that name, unpacked, by the names of the files in expected/."""
-    plan, kept = read(run)
+    kept = read(run)[1]
     summary = kept.summary
     found = {
         "summary.json": export_of(summary, "json"),
@@ -145,8 +124,9 @@ def outputs(name: str, run: Path) -> dict[str, str]:
         found |= {"cells.csv": export_of(summary, "csv"), "cells.md": export_of(summary, "md")}
     if name in REPORTED:
         found["report.txt"] = _report(run, kept)
-    if more := list(_more(name, plan, kept)):
-        found["more.txt"] = "\n\n".join(more) + "\n"
+    if name in ASKED:
+        asked = summary.model_copy(update={"complete": True, "thresholds": _asked(summary)})
+        found["more.txt"] = _lines(["# thresholds", *threshold_lines(asked)])
     if not summary.complete:
         found["unfinished.txt"] = _unfinished(run, kept)
     return found
@@ -162,12 +142,6 @@ def stored_plan(name: str) -> dict[str, Any]:
 def trials(run: Path) -> list[dict[str, Any]]:
     """The trials of an unpacked run as they would be kept now."""
     return [trial.model_dump(mode="json") for trial in read(run)[1].trials]
-
-
-def digests(run: Path) -> tuple[str, str]:
-    """The digest of an unpacked run's plan as it was kept, and as it is now."""
-    plan, kept = read(run)
-    return kept.summary.plan.sha256, plan.sha256
 
 
 def plan_text(run: Path) -> str:
@@ -191,13 +165,7 @@ def read(run: Path) -> tuple[Plan, StoredRun]:
         limits=known.limits,
         resumed=known.resumed,
     )
-    # The plan's digest is a matter of its own: `digests`.
     summary = summary.model_copy(update={"plan": known.plan})
-    if is_selftest(plan):
-        a, b = ([trial for trial in kept.trials if trial.label == label] for label in LABELS)
-        by_rate, by_cpu = (noise_of(measured(a), measured(b)) for measured in (valid_by_block, cpu_by_block))
-        noise = None if by_rate is None else by_rate.model_copy(update={"by_cpu": by_cpu})
-        summary = summary.model_copy(update={"noise": noise, "overhead": overhead_of(kept.trials) if not a else None})
     return plan, replace(kept, summary=summary)
 
 
@@ -205,19 +173,6 @@ def export_of(summary: RunSummary, form: str) -> str:
     made = export(summary, form)
     assert isinstance(made, str)
     return made
-
-
-def _more(name: str, plan: Plan, kept: StoredRun) -> Iterator[str]:
-    """What a run's tables show on occasion only: an output each, below what it is."""
-    summary = kept.summary
-    if name in ASKED:
-        asked = summary.model_copy(update={"complete": True, "thresholds": _asked(summary)})
-        yield "# thresholds\n" + "\n".join(threshold_lines(asked))
-    pipeline = plan.pipelines[0].pipeline
-    if summary.noise is not None:
-        yield "# noise\n" + "\n".join(noise_lines(summary.noise, pipeline))
-    if summary.overhead is not None:
-        yield "# overhead\n" + "\n".join(overhead_lines(summary.overhead, pipeline))
 
 
 def _report(run: Path, kept: StoredRun) -> str:
@@ -393,10 +348,6 @@ def ruled(text: str) -> str:
 def _json(file: Path) -> dict[str, Any]:
     content: dict[str, Any] = json.loads(file.read_text("utf-8"))
     return content
-
-
-def _titled(title: str, table: Table | None) -> str:
-    return f"# {title}\n{'no table' if table is None else plain_text([table], WIDTH).rstrip()}"
 
 
 def _lines(lines: Sequence[str]) -> str:

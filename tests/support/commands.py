@@ -5,6 +5,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from sinkbench.cli.main import main
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -34,3 +39,35 @@ def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         finally:
             if command.poll() is None:
                 command.terminate()
+
+
+class Ended(NamedTuple):
+    """How a command has ended, and what it has printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Command:
+    """The command, or another program's, in the process of the test."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], main: Callable[[list[str]], int] = main) -> None:
+        self._capsys, self._main = capsys, main
+
+    def __call__(self, *arguments: object) -> Ended:
+        self._capsys.readouterr()
+        code = self._main([str(each) for each in arguments])
+        return Ended(code, *self._capsys.readouterr())
+
+    def done(self, *arguments: object) -> str:
+        """The output of a command that does what it should."""
+        ended = self(*arguments)
+        assert ended.code == 0, ended.err
+        return ended.out
+
+    def refused(self, *arguments: object) -> str:
+        """The line with which a command is refused."""
+        ended = self(*arguments)
+        assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1), ended
+        return ended.err

@@ -9,8 +9,7 @@ import numpy as np
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import Cell
-from sinkbench.results import Audit, CellSummary, Limit, PlanRef, RatePerSecond, RunSummary, TrialRecord
-from sinkbench.summary.cells import summarize
+from sinkbench.results import Audit, CellSummary, PlanRef, RatePerSecond, RunSummary, TrialRecord
 from sinkbench.summary.selftest import PROBES
 from tests.support.reasons import because
 
@@ -27,7 +26,6 @@ __all__ = [
     "sample",
     "trial",
     "watched_and_not",
-    "with_limits",
 ]
 
 
@@ -94,31 +92,6 @@ def cell_in_blocks(label: str, *rates: float, blocks: Sequence[int] = (), **fiel
     by_block = {"values": list(rates), "blocks": list(blocks or range(1, len(rates) + 1))}
     rate = cell.records_per_second
     return cell.model_copy(update={"records_per_second": rate and rate.model_copy(update=by_block)})
-
-
-def with_limits(cells: Sequence[CellSummary], limits: Sequence[Limit]) -> list[CellSummary]:
-    """Cells with what these limits say of them, as if trials at their rates, the fastest first, had been summed up."""
-    return [each.model_copy(update=_limited(each, limits)) for each in cells]
-
-
-def _limited(cell: CellSummary, limits: Sequence[Limit]) -> dict[str, object]:
-    rate, before = cell.records_per_second, None if cell.rescale is None else cell.rescale.tasks_before // 3
-    of = a_cell(
-        *(cell.pipeline, max(1, cell.tasks // 3)),
-        **{"label": cell.label, "mode": cell.mode, "before": before, "target": cell.target, "settings": cell.settings},
-    )
-    reasons = [because("x")] if cell.invalid else []
-    taken = (
-        [
-            trial(value, of, block=block, reasons=reasons, warm=False if cell.at_least else None)
-            for value, block in sorted(zip(rate.values, rate.blocks or range(1, 99), strict=False), reverse=True)
-        ]
-        if rate
-        else []
-    )
-    (found,) = summarize([of], taken, limits=limits)
-    names = ("limit_records_per_second", "efficiency", "efficiency_by_block")
-    return {name: getattr(found, name) for name in names}
 
 
 def run_summary(*cells: CellSummary, **fields: object) -> RunSummary:

@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 from sinkbench.runs.store import copy_run
 from sinkbench.settings import CHECKOUT
 from tests.frozen.make import stored_run
+from tests.support.commands import Command
 
 ACTION, GITLAB = (YAML(typ="safe", pure=True).load(CHECKOUT / name) for name in ("action.yml", "ci/gitlab.yml"))
 JOB = GITLAB[".sinkbench"]
@@ -45,12 +46,12 @@ def test_a_comparison_leaves_a_comment_and_its_exit_code(script: str, baseline: 
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_every_script_is_bash_with_known_options_and_no_expressions_of_the_forge(script: str) -> None:
+def test_every_script_is_bash_with_known_options_and_no_expressions_of_the_forge(
+    script: str, sinkbench: Command
+) -> None:
     assert subprocess.run(["bash", "-n", "-c", script], check=False).returncode == 0
     # Such an expression would run what a name of a branch says.
     assert "${{" not in script
     for command in {"race", "compare"} & set(script.split()):
-        told = subprocess.run(
-            [sys.executable, "-m", "sinkbench", command, "-h"], capture_output=True, check=True
-        ).stdout
-        assert set(re.findall(r"--[a-z-]+", script)) <= set(re.findall(r"--[a-z-]+", told.decode()))
+        options = re.findall(r"--[a-z-]+", sinkbench.done(command, "-h"))
+        assert set(re.findall(r"--[a-z-]+", script)) <= set(options)

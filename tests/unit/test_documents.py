@@ -20,43 +20,27 @@ from tests.support.trials import cell_summary, run_summary
 
 DOCS = sorted((CHECKOUT / "docs").rglob("*.md"))
 METHODS_PAGE = CHECKOUT / METHODS
+METHODS_TEXT = METHODS_PAGE.read_text("utf-8")
+FIGURES_OF_METHODS = re.findall(r"^### (.+)$", METHODS_TEXT, re.MULTILINE)
 # Columns that say what a row is of, and hold no figure.
 NAMES = {"scaling", "time of one record", "cell"}
 # The same of an export, and what counts trials or repeats the plan.
 UNMEASURED = {
     *("run", "complete", "resumed", "plan", "plan_sha256", "stack", "cell", "label", "pipeline", "sink", "mode"),
-    *(
-        "workers",
-        "tasks",
-        "tasks_per_worker",
-        "tasks_before",
-        "overrides",
-        "target",
-        "form",
-        "acks",
-        "settings",
-        "trials",
-        "valid_trials",
-        "notes",
-    ),
+    *("workers", "tasks", "tasks_per_worker", "tasks_before", "overrides", "target", "form", "acks", "settings"),
+    *("trials", "valid_trials", "notes"),
     *("currency", "fault", "recovered", "started_at", "commit"),
 }
 
 
 def prose(page: Path) -> str:
     """A page without its code, in which nothing is a link or a heading."""
-    return re.sub(
-        r"```.*?```|^ {4}.*?$|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
-    )
+    return re.sub(r"```.*?```|^ {4}.*?$|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 def headings(page: Path) -> list[str]:
-    return [
-        re.sub(r"[`*]", "", found[1])
-        for found in re.finditer(
-            r"^#+ (.+)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE
-        )
-    ]
+    text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+    return [re.sub(r"[`*]", "", heading) for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)]
 
 
 @pytest.mark.parametrize("page", [CHECKOUT / "README.md", *DOCS], ids=lambda page: f"{page.parent.name}/{page.name}")
@@ -81,17 +65,15 @@ def test_readme_leads_to_every_page_of_the_manual_and_the_studies_have_a_list() 
 
 
 def test_the_contents_of_methods_are_its_figures_in_their_order() -> None:
-    listed = re.findall(r"\[([^\]]+)\]\(#([^)]+)\)", METHODS_PAGE.read_text(encoding="utf-8").partition("\n## ")[0])
-    figures = re.findall(r"^### (.+)$", METHODS_PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert [text for text, _ in listed] == figures
-    assert [place for _, place in listed] == [anchor(text) for text in figures]
+    listed = re.findall(r"\[([^\]]+)\]\(#([^)]+)\)", METHODS_TEXT.partition("\n## ")[0])
+    assert listed == [(figure, anchor(figure)) for figure in FIGURES_OF_METHODS]
 
 
 def section_of(figure: str) -> str:
-    return METHODS_PAGE.read_text(encoding="utf-8").partition(f"\n### {figure}\n\n")[2].partition("\n#")[0]
+    return METHODS_TEXT.partition(f"\n### {figure}\n\n")[2].partition("\n#")[0]
 
 
-@pytest.mark.parametrize("figure", re.findall(r"^### (.+)$", METHODS_PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+@pytest.mark.parametrize("figure", FIGURES_OF_METHODS)
 def test_every_figure_of_methods_has_the_same_four_headings(figure: str) -> None:
     headed = re.findall(r"^- \*\*(\w+)\.\*\*", section_of(figure), re.MULTILINE)
     assert headed == ["Definition", "Formula", "Resolution", "Limits"]

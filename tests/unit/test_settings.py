@@ -1,6 +1,5 @@
 """What a user may set, and how a mistake is answered."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -8,11 +7,7 @@ import pytest
 from sinkbench.errors import SettingsError
 from sinkbench.settings import load_settings, reachable_by_others
 
-
-@pytest.fixture(autouse=True)
-def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("SINKBENCH_")]:
-        monkeypatch.delenv(name)
+pytestmark = pytest.mark.usefixtures("no_settings")
 
 
 def test_one_setting_moves_every_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,15 +15,6 @@ def test_one_setting_moves_every_port(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("SINKBENCH_PORT_OFFSET", "1000")
     after = load_settings(tmp_path).ports()
     assert [number + 1000 for number, _, _ in before] == [number for number, _, _ in after]
-
-
-def test_every_worker_has_its_own_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SINKBENCH_WORKERS", "5")
-    ports = load_settings(tmp_path).ports()
-    numbers = {number for number, _, _ in ports}
-    assert len(numbers) == len(ports)
-    assert load_settings(tmp_path).live_port not in numbers
-    assert sum(service == "connect-5" for _, _, service in ports) == 2
 
 
 @pytest.mark.parametrize(
@@ -71,14 +57,6 @@ def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("SINKBENCH_WORKERS", "5")
     found = load_settings(tmp_path)
     assert (found.workers, found.kafka_heap) == (5, "1g")
-
-
-def test_what_is_shown_can_be_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SINKBENCH_WORKERS", "6")
-    first = load_settings(tmp_path)
-    monkeypatch.delenv("SINKBENCH_WORKERS")
-    (tmp_path / ".env").write_text(first.show())
-    assert load_settings(tmp_path) == first
 
 
 def test_a_folder_behind_a_closed_one_is_not_reachable(tmp_path: Path) -> None:

@@ -13,16 +13,11 @@ def values(per_hour: float) -> list[float]:
     return [100 + per_hour * second / 3600 + float(draw.normal(0, 2)) for second in SECONDS]
 
 
-def test_what_only_scatters_does_not_grow() -> None:
-    slope = slope_of(SECONDS, values(0.0))
-    assert slope.low < 0 < slope.high
-    assert not slope.grows
-
-
-def test_what_grows_is_told_with_its_slope() -> None:
-    slope = slope_of(SECONDS, values(30.0))
-    assert slope.low < 30 < slope.high
-    assert slope.grows
+@pytest.mark.parametrize(("per_hour", "grows"), [(0.0, False), (30.0, True)])
+def test_what_grows_is_told_with_its_slope_and_what_only_scatters_does_not_grow(per_hour: float, grows: bool) -> None:
+    slope = slope_of(SECONDS, values(per_hour))
+    assert slope.low < per_hour < slope.high
+    assert slope.grows is grows
 
 
 def test_what_hardly_grows_in_an_hour_is_no_leak() -> None:

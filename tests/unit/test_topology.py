@@ -1,6 +1,5 @@
 """Which nodes a stack has: the files that say so, the names and ports that follow, and the memory that they take."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,7 @@ from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.topology import SERVICES, SHIPPED, Topology, load_topology, service_of
 from sinkbench.yamlfile import to_yaml
 
-
-@pytest.fixture(autouse=True)
-def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("SINKBENCH_")]:
-        monkeypatch.delenv(name)
+pytestmark = pytest.mark.usefixtures("no_settings")
 
 
 @pytest.fixture
@@ -74,13 +69,10 @@ def test_a_name_of_another_sink_tells_its_service() -> None:
         ("kafka: {nodes: 2, replication: 3}", "kafka.replication must be at most the number of nodes, 2, found 3"),
         ("kafka: {min_insync_replicas: 2}", "kafka.min_insync_replicas must be at most replication, 1, found 2"),
         ("kafka: {heap: 512}", "kafka.heap must be such as 768m or 2g, found 512"),
-        ("connect: {nodes: [connect]}", "connect.nodes must be a whole number, found a list"),
         ("connect: {nodes: 17}", "connect.nodes must be at most 16, found 17"),
         ("elasticsearch: {replicas: 1}", "elasticsearch.replicas must be less than the number of nodes, 1, found 1"),
         ("postgres: {synchronous: true}", "postgres.synchronous is true, and no second node is there to wait for"),
         ("3", "a topology must be a mapping of keys to values"),
-        ("", "the file is empty"),
-        ("kafka: {nodes: 1}\nkafka: {nodes: 3}", "mine.yaml:2: not valid YAML"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_in_a_line_with_its_place(tmp_path: Path, text: str, said: str) -> None:
@@ -130,8 +122,10 @@ def test_workers_and_heaps_are_the_topologys_unless_they_are_set(
 
 
 def test_a_shown_topology_can_be_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: None) -> None:
+    monkeypatch.setenv("SINKBENCH_WORKERS", "5")
     first = load_settings(tmp_path)
     monkeypatch.delenv("SINKBENCH_TOPOLOGY")
+    monkeypatch.delenv("SINKBENCH_WORKERS")
     (tmp_path / ".env").write_text(first.show())
     assert load_settings(tmp_path) == first
     assert "# kafka: kafka, kafka-2, kafka-3; replication 3; min_insync_replicas 2" in first.show().splitlines()
@@ -140,7 +134,7 @@ def test_a_shown_topology_can_be_read_back(tmp_path: Path, monkeypatch: pytest.M
 def test_every_node_has_ports_of_its_own(tmp_path: Path, published: None) -> None:
     settings = load_settings(tmp_path)
     ports = {(service, variable): number for number, variable, service in settings.ports()}
-    assert len(set(ports.values())) == len(ports) == 2 * 3 + 2 * 3 + 2 + 1 + 2 * 6
+    assert len({*ports.values(), settings.live_port}) - 1 == len(ports) == 2 * 3 + 2 * 3 + 2 + 1 + 2 * 6
     assert ports["kafka-3", "SINKBENCH_KAFKA_PORT"] == settings.port("kafka_port") + 4
     assert ports["kafka-2", "SINKBENCH_KAFKA_CONTROLLER_PORT"] == settings.port("kafka_controller_port") + 2
     assert ports["elasticsearch-3", "SINKBENCH_ELASTICSEARCH_TRANSPORT_PORT"] == 19302

@@ -24,16 +24,12 @@ def test_a_record_stored_more_than_255_times_is_counted_in_full() -> None:
 def test_lost_records_are_told_as_ranges() -> None:
     audit = audit_of(1000, [*range(17), *range(517, 900), *range(901, 1000)])
     assert (audit.lost_ranges(), audit.lost_ranges(limit=1)) == ("17-516, 900", "17-516 and 1 more")
-    assert audit_of(3).lost_ranges() == "0-2"
-    assert audit_of(3, [0, 1, 2]).lost_ranges() == ""
-    assert audit_of(0).lost_ranges() == ""
 
 
 def test_records_that_are_stored_twice_are_told_as_ranges() -> None:
     # Within a chunk, and in two.
     audit = audit_of(10, [0, 1, 1, 2], [2, 3, 9], [9, 9, 9])
     assert (audit.duplicated_ranges(), audit.duplicated_ranges(limit=1)) == ("1-2, 9", "1-2 and 1 more")
-    assert audit_of(3, [0, 1, 2]).duplicated_ranges() == ""
 
 
 @pytest.mark.parametrize(

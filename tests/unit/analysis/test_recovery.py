@@ -1,6 +1,7 @@
 """What a fault did to a pipeline, out of made samples."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,26 +81,23 @@ def test_a_pipeline_that_never_comes_back_has_no_time_of_return() -> None:
     assert found.rate_seconds is None
 
 
-def test_a_sink_that_stores_nothing_any_more_of_what_is_read_stands_still_until_the_last_record() -> None:
-    samples = [
-        sample(each.seconds, min(each.stored or 0, 10_000), in_topic=each.in_topic,
-               uncommitted=0 if each.seconds > LOAD + 4 else 5, tasks_running=3, tasks_failed=0)
+def storing(stored: Callable[[float, int], int], read_after: float) -> list[Sample]:
+    """The load, of which so many records are stored, and all are read after that moment."""
+    return [
+        replace(each, stored=stored(each.seconds, each.stored or 0), uncommitted=0 if each.seconds > read_after else 5)
         for each in load(lambda at: RATE * at)
-    ]  # fmt: skip
-    found = recovery_of(samples, 10, 15, 3)
-    assert found.first_record_seconds is None
-    assert found.rate_seconds is None
+    ]
+
+
+def test_a_sink_that_stores_nothing_any_more_of_what_is_read_stands_still_until_the_last_record() -> None:
+    found = recovery_of(storing(lambda at, stored: min(stored, 10_000), LOAD + 4), 10, 15, 3)
+    assert (found.first_record_seconds, found.rate_seconds) == (None, None)
     assert found.standstill_seconds == pytest.approx(20, abs=2 * EVERY)
     assert found.stuck_seconds == pytest.approx(20, abs=2 * EVERY)
 
 
 def test_what_is_lost_is_no_lag_for_ever() -> None:
-    samples = [
-        sample(each.seconds, max((each.stored or 0) - 400 * (each.seconds >= 12), 0), in_topic=each.in_topic,
-               uncommitted=0 if each.seconds > LOAD else 5, tasks_running=3, tasks_failed=0)
-        for each in load(lambda at: RATE * at)
-    ]  # fmt: skip
-    found = recovery_of(samples, 10, 11, 3)
+    found = recovery_of(storing(lambda at, stored: max(stored - 400 * (at >= 12), 0), LOAD), 10, 11, 3)
     assert found.lag_seconds is not None
     assert (found.first_record_seconds, found.standstill_seconds) == (0, 0)
 

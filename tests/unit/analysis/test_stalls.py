@@ -100,14 +100,10 @@ def drained_by(*running: int | None, failed: int = 0) -> list[Sample]:
     return [sample(10.0 + at, 100 * at, tasks_running=tasks, tasks_failed=failed) for at, tasks in enumerate(running)]
 
 
-def test_tasks_that_did_not_run_are_named_with_their_time() -> None:
+def test_tasks_that_did_not_run_are_named_with_their_time_and_counted_to_the_end() -> None:
     (idle,) = idle_tasks(drained_by(None, 0, 3, 3, 0, 1, 3, 3), 10_000, 3)
-    assert idle == (
-        "only 0 of 3 tasks ran for about 2 s, from second 4.0 on: was the connector paused, restarted or changed?"
-    )
-
-
-def test_tasks_that_stay_fewer_are_counted_to_the_end() -> None:
+    asks = "was the connector paused, restarted or changed?"
+    assert idle == f"only 0 of 3 tasks ran for about 2 s, from second 4.0 on: {asks}"
     (idle,) = idle_tasks(drained_by(3, 3, 1, 1, None, 1), 10_000, 3)
     assert idle.startswith("only 1 of 3 tasks ran for about 3 s, from second 2.0 on")
 

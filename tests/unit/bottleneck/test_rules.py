@@ -33,17 +33,8 @@ def seen(**given: Any) -> Evidence:
     cores = {each.name: each.usable_cores(3) for each in (POSTGRES, PGBOUNCER) if each.usable_cores}
     around = {"tasks": 3} | {key: given.pop(key) for key in AROUND & given.keys()}
     parts = {key: given.pop(key) for key in {"rises", "cores", "stalls"} & given.keys()}
-    return Evidence(
-        Circumstances(sink="postgres", usable_cores=cores, **around),
-        **{
-            "seconds": 10.0,
-            "rises": {},
-            "cores": {},
-            "machine_busy": given.pop("busy", None),
-            "levels": given,
-            **parts,
-        },
-    )
+    known = {"seconds": 10.0, "rises": {}, "cores": {}, "machine_busy": given.pop("busy", None), "levels": given}
+    return Evidence(Circumstances(sink="postgres", usable_cores=cores, **around), **{**known, **parts})
 
 
 HEALTHY = seen(
@@ -143,6 +134,7 @@ def test_every_rule_has_a_case_and_is_asked_once() -> None:
 
 
 IDLE = {"tasks_without_records": 2.0, "tasks_without_partitions": 0.0, "tasks_busiest_share": 1.0}
+FULL = {"partitions": 24, "partitions_with_records": 24}
 ABSENT = {"tasks_without_records": 8.0, "tasks_without_partitions": 8.0, "tasks_busiest_share": 0.5}
 
 
@@ -150,14 +142,8 @@ ABSENT = {"tasks_without_records": 8.0, "tasks_without_partitions": 8.0, "tasks_
     ("evidence", "component", "cause"),
     [
         (seen(**IDLE), "topic", "idle tasks"),
-        (seen(tasks=12, partitions=24, partitions_with_records=24, **ABSENT), "connect", "absent tasks"),
-        (
-            seen(
-                failed_tasks=2, partitions=24, partitions_with_records=24, **{**IDLE, "tasks_without_partitions": 2.0}
-            ),
-            "connect",
-            "failed tasks",
-        ),
+        (seen(tasks=12, **FULL, **ABSENT), "connect", "absent tasks"),
+        (seen(failed_tasks=2, **FULL, **{**IDLE, "tasks_without_partitions": 2.0}), "connect", "failed tasks"),
     ],
 )
 def test_tasks_that_do_nothing_have_one_cause(evidence: Evidence, component: str, cause: str) -> None:

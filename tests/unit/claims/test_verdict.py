@@ -38,20 +38,23 @@ def told(found: Verdict) -> tuple[Outcome, str]:
 
 
 @pytest.mark.parametrize(
-    ("fast", "slow", "outcome"),
+    ("fast", "slow", "outcome", "why"),
     [
-        # The furthest trials: from 201/100 to 220/90, and so on.
-        ((201, 210, 220), (90, 95, 100), YES),
-        ((200, 210, 220), (90, 95, 100), YES),
-        ((199, 210, 220), (90, 95, 100), OPEN),
-        ((150, 160, 199), (90, 95, 100), OPEN),
-        ((150, 160, 190), (96, 98, 100), NO),
+        # The furthest trials: from 200/100 to 220/90, and so on.
+        ((200, 210, 220), (90, 95, 100), YES, ""),
+        ((199, 210, 220), (90, 95, 100), OPEN, "noise"),
+        ((150, 160, 199), (90, 95, 100), OPEN, "noise"),
+        ((150, 160, 190), (96, 98, 100), NO, ""),
+        ((900,), (100,), OPEN, "one trial has no range"),
     ],
 )
-def test_a_ratio_of_few_trials_is_decided_on_the_furthest_ones(fast: Any, slow: Any, outcome: Outcome) -> None:
+def test_a_ratio_of_few_trials_is_decided_on_the_furthest_ones(
+    fast: Any, slow: Any, outcome: Outcome, why: str
+) -> None:
     found = verdict(claim(RATIO), [run(cell_summary("a/x", *fast), cell_summary("b/y", *slow))])
     assert found.outcome is outcome
-    assert ("noise" in found.why) == (outcome is OPEN)
+    assert why in found.why
+    assert bool(why) == bool(found.why)
 
 
 def test_from_five_blocks_on_a_ratio_is_paired() -> None:
@@ -62,12 +65,6 @@ def test_from_five_blocks_on_a_ratio_is_paired() -> None:
     assert (found.outcome, found.measured, found.run) == (YES, ("2.1 (2.1-2.1) times",), "r")
     four = [cell_in_blocks("a/x", *(2.1 * each for each in slow[:4])), cell_in_blocks("b/y", *slow[:4])]
     assert verdict(claim(RATIO), [run(*four)]).outcome is OPEN
-
-
-def test_one_trial_has_no_range() -> None:
-    found = verdict(claim(RATIO), [run(cell_summary("a/x", 900), cell_summary("b/y", 100))])
-    assert found.outcome is OPEN
-    assert "one trial has no range" in found.why
 
 
 def test_rates_of_a_task_are_divided_by_its_tasks() -> None:
@@ -148,6 +145,7 @@ def test_the_share_of_a_service_is_of_all_services_but_sinkbench() -> None:
 
 
 GOOD = (cell_summary("a/x", 300, 310), cell_summary("b/y", 100, 101))
+BROKEN = cell_summary("a/x", 9, 9, invalid=["broken"])
 COLD = cell_summary("a/x", 300, 310, at_least=because("still warming", ReasonCode.NOT_WARM))
 
 
@@ -159,11 +157,7 @@ COLD = cell_summary("a/x", 300, 310, at_least=because("still warming", ReasonCod
         (run(*GOOD, GOOD[1]), {}, "2 cells are b/y"),
         (run(*GOOD, complete=False), {}, "the run is not finished"),
         (run(COLD, GOOD[1]), {}, "records_per_second of a/x@3x1: not final"),
-        (
-            run(cell_summary("a/x", 9, 9, invalid=["broken"]), GOOD[1]),
-            {},
-            "records_per_second of a/x@3x1: invalid: broken",
-        ),
+        (run(BROKEN, GOOD[1]), {}, "records_per_second of a/x@3x1: invalid: broken"),
         (run(*GOOD, environment={"cpu_count": 2}), {"cores": 4}, "too few cores: needs 4, found 2"),
         (run(*GOOD), {"cores": 4}, "too few cores: needs 4, found no number of them"),
         (run(*GOOD), {"topology": "published"}, "needs topology published, the run had an unknown one"),

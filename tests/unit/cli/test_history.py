@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sinkbench.cli.main import main
 from sinkbench.tables.history import Row, add, changes, read
 from tests.frozen.make import stored_run
+from tests.support.commands import Command
 
 UNKNOWN = ("records_per_second_interval_low", "records_per_second_interval_high", "total_cpu_seconds_per_million")
 ABOUT = {**dict.fromkeys(UNKNOWN), **dict.fromkeys(("machine", "plan", "conditions", "cell"), "x"), "passed": True}
-Output = pytest.CaptureFixture[str]
 
 
 def made(day: int, rate: float, **fields: object) -> Row:
@@ -34,15 +33,14 @@ def fifteen(**later: object) -> list[Row]:
     return [made(day, float(rate), **(later if day > 10 else {})) for day, rate in enumerate(rates, start=1)]
 
 
-def test_a_change_is_marked_with_its_run_and_what_else_is_new(tmp_path: Path, capsys: Output) -> None:
+def test_a_change_is_marked_with_its_run_and_what_else_is_new(tmp_path: Path, sinkbench: Command) -> None:
     file, page, report = tmp_path / "h.parquet", tmp_path / "page.html", tmp_path / "results" / "run-3" / "report.html"
     add(file, fifteen())
     report.parent.mkdir(parents=True)
     report.touch()
-    assert main(["history", "--file", str(file)]) == 0
     change = r"-(19|2[012])\.\d % records/s since 2026-11-11 \(commit c10 to c11, camel 1 to 2\)"
-    assert re.search(change, capsys.readouterr().out)
-    assert main(["history", "--file", str(file), "--html", str(page), "--results", str(report.parents[1])]) == 0
+    assert re.search(change, sinkbench.done("history", "--file", file))
+    sinkbench.done("history", "--file", file, "--html", page, "--results", report.parents[1])
     html = page.read_text()
     assert html.count("<svg") == 1
     assert re.search(change, html.partition("<nav")[0])
@@ -57,14 +55,13 @@ def test_a_run_of_another_machine_or_plan_is_apart(other: dict[str, Any], tmp_pa
 
 
 def test_stored_runs_are_added_once_with_what_is_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Command
 ) -> None:
     first, second = (stored_run(name, tmp_path / "results").name for name in ("pair-a", "pair-b"))
     monkeypatch.chdir(tmp_path)
-    assert main(["history"]) == 2
-    assert "there is no history; `sinkbench history add RUN` makes one" in capsys.readouterr().err
+    assert "there is no history; `sinkbench history add RUN` makes one" in sinkbench.refused("history")
     for names in ([first], [first, second]):
-        assert main(["history", "add", *names, "--commit", "abc"]) == 0
+        sinkbench.done("history", "add", *names, "--commit", "abc")
     bulk, (jdbc, later) = read(tmp_path / "results" / "history.parquet")
     assert [row["run"] for row in (*bulk, jdbc, later)] == 2 * [first, second]
     assert (jdbc["commit"], jdbc["started_at"], jdbc["plan"]) == ("abc", "2026-11-26T14:25:06Z", "pair")
@@ -72,8 +69,7 @@ def test_stored_runs_are_added_once_with_what_is_known(
     assert jdbc["records_per_second_interval_low"] < jdbc["records_per_second"] == pytest.approx(45_005, rel=1e-4)
     Path("results/history.parquet").write_text("PAR1" * 9)
     for command in (["history"], ["history", "add", first]):
-        assert main(command) == 2
-        assert "results/history.parquet: is no history of this sinkbench (" in capsys.readouterr().err
+        assert "results/history.parquet: is no history of this sinkbench (" in sinkbench.refused(*command)
 
 
 def adding(file: Path, name: str, **options: Any) -> "subprocess.Popen[str]":

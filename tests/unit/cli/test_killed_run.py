@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sinkbench.cli.main import main
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import load_plan
 from sinkbench.results import Limit, RunSummary
 from sinkbench.runs.reader import load_run, load_summary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
 from sinkbench.summary.cells import summary_of
+from tests.support.commands import Command
 from tests.support.counts import count
 from tests.support.samplerun import keep_run
 
@@ -95,50 +95,23 @@ def test_a_summary_of_a_plan_that_is_gone_is_read_as_it_stands(whole: Path, tmp_
     assert load_summary(ended) == read_summary(whole)
 
 
-def test_every_command_takes_a_run_that_was_killed(
-    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    trials = 7
-    run = cut(whole, tmp_path / "results" / "20261121T034800Z-sample", trials, max(trials - 1, 0))
-    for form in ("csv", "md", "json"):
-        assert main(["export", str(run), "--format", form]) == 0
-    written = capsys.readouterr().out
-    rows = list(csv.DictReader(io.StringIO(written.partition("\n\n")[0].partition("- run")[0])))
+def test_every_command_takes_a_run_that_was_killed(whole: Path, tmp_path: Path, sinkbench: Command) -> None:
+    run = cut(whole, tmp_path / "results" / "20261121T034800Z-sample", 7, 6)
+    rows = list(csv.DictReader(io.StringIO(sinkbench.done("export", run, "--format", "csv"))))
     assert [(row["complete"], row["resumed"]) for row in rows] == [("false", "1")] * 2
-    assert sum(int(row["trials"]) for row in rows) == trials
-    assert "(not finished)" in written
-    assert main(["compare", str(whole), str(run)]) == 3
-    assert main(["show", str(run)]) == 0
-    assert f"({'plan sample'}, {trials} trials, not finished, resumed now)" in capsys.readouterr().out
-    assert main(["report", str(run)]) == 0
-    assert "not finished" in (run / "report.html").read_text()
-    assert "resumed now" in (run / "report.html").read_text()
-    capsys.readouterr()
-    assert main(["runs", "--results", str(run.parent)]) == 0
-    row = capsys.readouterr().out.splitlines()[2].split()
-    assert row[-5:] == [str(trials), "no", "no", "resumed", "now"]
+    assert sum(int(row["trials"]) for row in rows) == 7
+    sinkbench.done("export", run, "--format", "json")
+    assert "(not finished)" in sinkbench.done("export", run, "--format", "md")
+    code, said, _ = sinkbench("compare", whole, run)
+    assert (code, "(plan sample, 7 trials, not finished, resumed now)" in said) == (3, True)
+    sinkbench.done("show", run)
+    sinkbench.done("report", run)
+    page = (run / "report.html").read_text()
+    assert ("not finished" in page, "resumed now" in page) == (True, True)
+    row = sinkbench.done("runs", "--results", run.parent).splitlines()[2].split()
+    assert row[-5:] == ["7", "no", "no", "resumed", "now"]
 
 
-@pytest.mark.parametrize("command", ["report", "compare", "export", "resume", "runs"])
-def test_a_run_that_has_only_begun_is_the_latest_and_every_command_says_what_it_is(
-    command: str, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    results = tmp_path / "results"
-    cut(whole, results / "first", 1, 1)
-    begun = RunFolder.create(results, load_plan(whole / "plan.yaml", whole / "connectors"), whole / "connectors")
-    assert (results / "latest").readlink() == Path(begun.run)
-    more = {"compare": [str(whole)], "export": ["--format", "csv"]}
-    if command == "runs":
-        assert main(["runs", "--results", str(results)]) == 0
-        assert next(line for line in capsys.readouterr().out.splitlines() if begun.run in line).endswith(EMPTY)
-        return
-    assert main([command, str(results / "latest"), *more.get(command, [])]) == 2
-    said = capsys.readouterr().err
-    assert EMPTY in said
-    assert said.count("\n") == 1
-
-
-EMPTY = "has no trial: its race has just begun or was killed; wait for it, or race again"
 Damage = Callable[[Path], object]
 
 
@@ -151,28 +124,28 @@ Damage = Callable[[Path], object]
             "has format 2, this sinkbench reads format 1;",
         ),
         (lambda run: (run / "trials.jsonl").write_text("{}\n"), "trials.jsonl:1: is not a trial"),
-        (lambda run: [(run / name).unlink() for name in ("summary.json", "trials.jsonl")], EMPTY),
+        (
+            lambda run: [(run / name).unlink() for name in ("summary.json", "trials.jsonl")],
+            "has no trial: its race has just begun or was killed; wait for it, or race again",
+        ),
         (lambda run: [shutil.rmtree(run), run.mkdir()], "is no run, there is no summary.json in it"),
         (lambda run: shutil.rmtree(run), "there is no such file; name a run"),
     ],
-    ids=["torn summary", "future format", "damaged trial", "empty run", "empty folder", "no folder"],
+    ids=["torn summary", "future format", "damaged trial", "only begun", "empty folder", "no folder"],
 )
 @pytest.mark.parametrize("command", ["report", "compare", "export", "resume", "runs"])
 def test_every_command_refuses_a_damaged_run_in_one_line(
-    command: str, damage: Damage, said: str, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, damage: Damage, said: str, whole: Path, tmp_path: Path, sinkbench: Command
 ) -> None:
     run = cut(whole, tmp_path / "results" / "20261121T034800Z-sample", 3, 3)
     damage(run)
-    more = {"compare": [str(whole)], "export": ["--format", "csv"]}
     if command == "runs":
         # It lists what there is all the same.
-        assert main(["runs", "--results", str(run.parent)]) == 0
-        assert not run.exists() or said in capsys.readouterr().out
+        told = sinkbench.done("runs", "--results", run.parent)
+        assert not run.exists() or said in told
         return
-    assert main([command, str(run), *more.get(command, [])]) == 2
-    told = capsys.readouterr().err
-    assert said in told
-    assert told.count("\n") == 1
+    more = {"compare": [whole], "export": ["--format", "csv"]}
+    assert said in sinkbench.refused(command, run, *more.get(command, []))
 
 
 # Ends with 77 where nothing can be mounted; then it runs a command that can write nothing below $0.

@@ -1,13 +1,19 @@
-"""The reference of commands and plan keys, and the example of settings: complete, and as the code is now."""
+"""What is generated, such as the reference of commands and plan keys: complete, and as the code is now."""
 
+import json
 import re
+from collections.abc import Callable
 from typing import Annotated, Literal
 
+import pytest
 from pydantic import BaseModel, Field
 
+from scripts.licenses import bill_of_materials, fetched, page
 from scripts.reference import env_example, keys_of, plan_keys, reference
+from scripts.schema import format_schema
 from sinkbench.cli.main import COMMANDS
 from sinkbench.plan.plan import Plan
+from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.settings import CHECKOUT, Settings
 
 
@@ -27,9 +33,24 @@ class Outer(BaseModel):
     on: bool = Field(default=True, description="whether")
 
 
-def test_the_page_and_the_example_of_settings_are_those_of_the_code() -> None:
-    for file, made in (("docs/reference.md", reference()), (".env.example", env_example())):
-        assert (CHECKOUT / file).read_text(encoding="utf-8") == made, f"{file} is stale; run scripts/reference"
+@pytest.mark.parametrize(
+    ("file", "make", "script"),
+    [
+        ("docs/reference.md", reference, "reference"),
+        (".env.example", env_example, "reference"),
+        ("docs/format.schema.json", format_schema, "schema"),
+        ("licenses.md", lambda: page(fetched()), "licenses"),
+    ],
+)
+def test_a_generated_file_is_that_of_the_code(file: str, make: Callable[[], str], script: str) -> None:
+    assert (CHECKOUT / file).read_text("utf-8") == make(), f"{file} is stale; run scripts/{script}"
+
+
+def test_the_schema_knows_every_field_and_lets_defaults_be_missing() -> None:
+    models = json.loads(format_schema())["$defs"]
+    assert models["TrialRecord"]["properties"].keys() == {*TrialRecord.model_fields, "invalid"}
+    assert models["RunSummary"]["required"] == ["run", "complete", "plan", "cells"]
+    assert models["RunSummary"]["properties"].keys() == RunSummary.model_fields.keys()
 
 
 def test_a_key_is_told_with_its_type_default_and_what_is_allowed() -> None:
@@ -48,12 +69,10 @@ def test_a_key_is_told_with_its_type_default_and_what_is_allowed() -> None:
 
 def test_every_key_and_every_setting_is_there_and_described() -> None:
     sections = {"until": {"interval_percent": 5, "trials": 9}, "prices": {"currency": "EUR", "core_hour": 1}}
-    sections["load"] = {"changes": {"inserts": 1, "updates": 0}}
-    plan = Plan.model_validate({"name": "p", "pipelines": ["a/b"], **sections})
+    bare = {"name": "p", "pipelines": ["a/b"], **sections}
+    drain = {"load": {"changes": {"inserts": 1, "updates": 0}}}
     load = {"records_per_second": 1, "seconds": 20}
-    del sections["load"]
-    broken = {**sections, "mode": "faults", "sustain": load, "faults": [{"what": "none"}]}
-    faults = Plan.model_validate({"name": "p", "pipelines": ["a/b"], **broken})
+    faults = {"mode": "faults", "sustain": load, "faults": [{"what": "none"}]}
 
     def dotted(content: object, above: str) -> set[str]:
         found = set()
@@ -64,8 +83,9 @@ def test_every_key_and_every_setting_is_there_and_described() -> None:
 
     keys = {key.name: key for key in plan_keys()}
     assert len(keys) == len(plan_keys())
-    assert {name for name, key in keys.items() if "drain" in key.modes} - {"thresholds"} == dotted(plan.whole(), "")
-    assert {name for name, key in keys.items() if "faults" in key.modes} - {"thresholds"} == dotted(faults.whole(), "")
+    for mode, own in (("drain", drain), ("faults", faults)):
+        whole = Plan.model_validate({**bare, **own}).whole()
+        assert {name for name, key in keys.items() if mode in key.modes} - {"thresholds"} == dotted(whole, "")
     assert keys["sustain.seconds"].modes == ["sustain", "capacity", "faults"]
     assert [key.name for key in keys.values() if not key.row[-1]] == []
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
@@ -88,3 +108,13 @@ def test_every_command_is_there_with_the_first_sentence_of_its_help() -> None:
     # Names in angle brackets would be HTML but for code.
     assert re.findall(r"(?<![\\`\w ])<\w+>", re.sub(r"`[^`]*`", "", text)) == []
     assert str(CHECKOUT) not in text
+
+
+def test_the_bill_of_materials_names_every_version_and_nothing_twice() -> None:
+    found = fetched()
+    bill = json.loads(bill_of_materials(found))
+    purls = [each["purl"] for each in bill["components"]]
+    assert len(purls) == len(set(purls)) == len(found)
+    assert {"pkg:deb/debian/pgbouncer", "pkg:deb/debian/maven"} <= set(purls)
+    assert any(each.startswith("pkg:maven/org.postgresql/postgresql@") for each in purls)
+    assert [each for each in purls if not each.startswith("pkg:deb/") and "@" not in each] == []

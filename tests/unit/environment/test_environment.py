@@ -165,16 +165,11 @@ def test_the_version_of_java_is_read_from_newer_and_older_exporters() -> None:
 
 
 def test_the_javas_of_all_services_are_shown_without_a_path() -> None:
-    found = jvms(
-        NOWHERE,
-        {"kafka": BROKER, "connect-1": WORKER, "connect-2": WORKER, "postgres": ["postgres"]},
-        {"elasticsearch": about_of(NODE)},
-    )
-    assert found["kafka"] == {
-        "version": None,
-        "flags": {"Xms": "768m", "Xmx": "768m", "UseG1GC": True, "MaxGCPauseMillis": "20"},
-    }
-    assert found["connect"] == {"version": None, "flags": {"Xms": "768m", "Xmx": "768m"}}
+    commands = {"kafka": BROKER, "connect-1": WORKER, "connect-2": WORKER, "postgres": ["postgres"]}
+    found = jvms(NOWHERE, commands, {"elasticsearch": about_of(NODE)})
+    heap = {"Xms": "768m", "Xmx": "768m"}
+    assert found["kafka"] == {"version": None, "flags": {**heap, "UseG1GC": True, "MaxGCPauseMillis": "20"}}
+    assert found["connect"] == {"version": None, "flags": heap}
     assert "anna" not in json.dumps(found)
     assert "/" not in json.dumps(found)
 
@@ -190,17 +185,10 @@ def test_what_a_container_does_not_show_of_a_java_is_not_known() -> None:
 
 def test_the_settings_of_an_index_come_from_itself_or_are_defaults() -> None:
     defaults = {"translog.durability": "REQUEST", "translog.sync_interval": "5s", "refresh_interval": "1s", "x": "1"}
-    found = settings_of(
-        {
-            "settings": {"index.number_of_shards": "3", "index.number_of_replicas": "0"},
-            "defaults": {f"index.{name}": value for name, value in defaults.items()},
-        }
-    )
-    assert found.durability == {
-        "index.translog.durability": "request",
-        "index.translog.sync_interval": "5s",
-        "index.number_of_replicas": "0",
-    }
+    own = {"index.number_of_shards": "3", "index.number_of_replicas": "0"}
+    found = settings_of({"settings": own, "defaults": {f"index.{name}": value for name, value in defaults.items()}})
+    translog = {"index.translog.durability": "request", "index.translog.sync_interval": "5s"}
+    assert found.durability == {**translog, "index.number_of_replicas": "0"}
     assert found.tuning == {"index.number_of_shards": "3", "index.refresh_interval": "1s"}
     assert set(settings_of({}).durability.values()) == {None}
 

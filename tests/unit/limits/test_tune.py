@@ -119,9 +119,8 @@ def test_each_point_is_measured_once_and_the_one_that_no_doubling_betters_is_con
 def test_connections_are_stepped_up_after_the_batch_and_the_batch_again_after_them() -> None:
     def measure(point: Point, confirms: bool) -> Measured:
         # A larger batch pays only with two connections, as where one waits while the other works.
-        return Measured(
-            100.0 * min(point.connections, 2) * (2.0 if point.connections == 2 and point.batch > 256 else 1)
-        )
+        pays = point.connections == 2 and point.batch > 256
+        return Measured(100.0 * min(point.connections, 2) * (2.0 if pays else 1))
 
     assert best(tune(measure, FIRST, LARGEST)) == Point(512, 2)
 

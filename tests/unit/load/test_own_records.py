@@ -14,6 +14,7 @@ from sinkbench.load.part import RemotePart
 from sinkbench.load.records import keep_records
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.stack import Endpoints
+from tests.support.present import present
 
 STACK = Endpoints(kafka="b1:9092,b2:9092", connect={}, worker_ids={}, kafka_settings={"sasl.username": "me"})
 
@@ -30,19 +31,18 @@ def orders(tmp_path: Path) -> str:
 
 
 def test_they_are_kept_in_a_file_for_as_long_as_they_are_needed(orders: str) -> None:
-    with keep_records(PlanLoad(records=orders, key="id"), not_asked) as kept:
-        assert kept is not None
+    with keep_records(PlanLoad(records=orders, key="id"), not_asked) as found:
+        kept = present(found)
         assert Dataset.read(kept.path).value(1) == b'{"id": 22}'
         assert kept.facts.with_key == 2
         assert kept.largest_bytes > 100
     assert not kept.path.exists()
     table = Path(orders).with_name("t.txt")
     table.write_text("1,2\n")
-    with keep_records(PlanLoad(records=str(table), delimiter=",", header=False), not_asked) as kept:
-        assert kept is not None
-        assert Dataset.read(kept.path).value(0) == b'{"column0": 1, "column1": 2}'
-    with keep_records(PlanLoad(), not_asked) as kept:
-        assert kept is None
+    with keep_records(PlanLoad(records=str(table), delimiter=",", header=False), not_asked) as found:
+        assert Dataset.read(present(found).path).value(0) == b'{"column0": 1, "column1": 2}'
+    with keep_records(PlanLoad(), not_asked) as found:
+        assert found is None
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,7 @@ def test_they_are_kept_in_a_file_for_as_long_as_they_are_needed(orders: str) -> 
             {"records": "kafka://nowhere"},
             "load.records: kafka://nowhere: names no topic; write kafka://HOST:PORT/TOPIC",
         ),
+        ({"records": "kafka://u:hunter2@k:1/t"}, "load.records: kafka://"),
         ({"records": "none.ndjson", "cluster": {}}, "load.cluster: is for a topic"),
         ({"records": "kafka://b:1/t", "cluster": {"sasl.password": "hunter2"}}, "load.cluster.sasl.password must not"),
         ({"records": "kafka://b:1/t", "cluster": {"acks": "1"}}, "load.cluster.acks is not a setting for SASL"),
@@ -81,8 +82,8 @@ class Generator:
 
 def give(generator: Generator, load: PlanLoad) -> bytes:
     name = LoadName(run="r", topic="t", first_seq=0, count=1)
-    with httpx.Client(transport=httpx.MockTransport(generator)) as client, keep_records(load, not_asked) as kept:
-        assert kept is not None
+    with httpx.Client(transport=httpx.MockTransport(generator)) as client, keep_records(load, not_asked) as found:
+        kept = present(found)
         if generator.there == "same":
             generator.there = kept.facts.sha256
         RemotePart(client, "loadgen-1", "http://g", name).give(kept)

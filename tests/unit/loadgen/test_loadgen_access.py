@@ -8,17 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    Encoding,
-    PrivateFormat,
-    load_pem_private_key,
-)
+from cryptography.hazmat.primitives import serialization
 
-import loadgen.cli as cli
 from loadgen.server import hosts_of, make_app, read_users
 from loadgen.service import LoadService
 from tests.support.asgi import ask
+from tests.support.commands import Command
 from tests.support.tlsserver import Issued, issue
 
 USER, SECRET = "bench", "hunter2-hunter2"
@@ -84,11 +79,9 @@ def test_only_a_name_of_the_machine_is_answered(status: int, hosts: list[str]) -
 
 
 def test_a_page_of_another_site_begins_no_load() -> None:
-    """A browser sends such a request without asking first."""
     headers = (("Origin", "https://evil.example"), ("Content-Type", "text/plain"))
     refused = asked("/load", *headers, method="POST")
-    assert refused.status_code == 403
-    assert "another site" in refused.json()["error"]
+    assert (refused.status_code, "another site" in refused.json()["error"]) == (403, True)
 
 
 def users_file(folder: Path, content: bytes, mode: int = 0o600) -> Path:
@@ -104,15 +97,6 @@ def test_lines_are_users_and_comments_are_skipped(tmp_path: Path) -> None:
     assert read_users(users_file(tmp_path, text.encode())) == USERS
 
 
-def refused(capsys: pytest.CaptureFixture[str], listen: str, *options: str | Path) -> str:
-    """The line that a command with exit code 2 has written."""
-    assert cli.main(["serve", "--listen", listen, *map(str, options)]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.count("\n") == 1
-    return said.err
-
-
 @pytest.mark.parametrize(
     ("content", "mode", "words"),
     [
@@ -126,18 +110,18 @@ def refused(capsys: pytest.CaptureFixture[str], listen: str, *options: str | Pat
     ],
 )
 def test_a_file_of_users_that_cannot_be_used_is_one_line_and_exit_code_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, mode: int, words: str
+    tmp_path: Path, loadgen_command: Command, content: bytes, mode: int, words: str
 ) -> None:
     path = users_file(tmp_path, content, mode)
-    said = refused(capsys, "127.0.0.1:0", "--users", path)
+    said = loadgen_command.refused("serve", "--listen", "127.0.0.1:0", "--users", path)
     assert said.startswith(f"loadgen: users: {path}")
-    assert words in said
-    assert "hunter2" not in said
+    assert (words in said, "hunter2" in said) == (True, False)
 
 
 def encrypt(files: Issued) -> None:
-    key = load_pem_private_key(files.key.read_bytes(), None)
-    files.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"hush-hush")))
+    key, passphrase = files.key.read_bytes(), serialization.BestAvailableEncryption(b"hush-hush")
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, passphrase)
+    files.key.write_bytes(serialization.load_pem_private_key(key, None).private_bytes(*form))
 
 
 @pytest.mark.parametrize(
@@ -151,15 +135,16 @@ def encrypt(files: Issued) -> None:
     ],
 )
 def test_files_for_tls_that_cannot_be_used_are_one_line_and_exit_code_2(
-    files: Issued, capsys: pytest.CaptureFixture[str], damage: Callable[[Issued], object], words: str
+    files: Issued, loadgen_command: Command, damage: Callable[[Issued], object], words: str
 ) -> None:
     damage(files)
-    said = refused(capsys, "127.0.0.1:0", "--tls-certificate", files.certificate, "--tls-key", files.key)
+    tls = ("--tls-certificate", files.certificate, "--tls-key", files.key)
+    said = loadgen_command.refused("serve", "--listen", "127.0.0.1:0", *tls)
     assert words.format(certificate=files.certificate, key=files.key) in said
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "192.0.2.1:18090"])
-def test_it_listens_only_on_loopback_without(listen: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = refused(capsys, listen)
+def test_it_listens_only_on_loopback_without(listen: str, loadgen_command: Command) -> None:
+    said = loadgen_command.refused("serve", "--listen", listen)
     assert said.startswith(f"loadgen: listen: {listen} can be reached from other machines")
     assert "; add --tls-certificate, --tls-key, --users, or --private-network" in said

@@ -39,23 +39,19 @@ def test_a_count_is_sent_to_the_last_record(monkeypatch: pytest.MonkeyPatch) -> 
     assert [bench["seq"] for bench in benches(broker)] == list(range(95, 95 + 1234))
     assert (summary.asked, summary.sent, summary.acknowledged, summary.failed) == (1234, 1234, 1234, 0)
     assert summary.bytes == sum(len(str(message["value"])) for message in broker.taken)
-    assert summary.behind is None
-    assert summary.stopped is None
+    assert (summary.behind, summary.stopped) == (None, None)
     assert [each.acknowledged for each in shown] == sorted(each.acknowledged for each in shown)
 
 
-def test_with_a_rate_no_record_is_sent_before_it_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_rate_no_record_is_sent_before_it_is_due_and_waiting_does_not_spin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     broker = FakeProducer()
-    summary, _ = run(monkeypatch, broker, rate=1000, duration_seconds=0.2)
+    summary, _ = run(monkeypatch, broker, rate=2000, duration_seconds=0.2)
     lateness_us = [bench["sent_us"] - bench["due_us"] for bench in benches(broker)]
-    assert summary.asked == summary.acknowledged == 200
+    assert summary.asked == summary.acknowledged == 400
     assert min(lateness_us) >= 0
     assert present(summary.behind).max_ms == max(lateness_us) / 1000
-
-
-def test_waiting_for_the_next_record_does_not_spin(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = FakeProducer()
-    run(monkeypatch, broker, rate=2000, duration_seconds=0.2)
     # A poll of less than a millisecond returns at once. One such poll goes with each batch, no more.
     short = sum(1 for seconds in broker.polls_seconds if seconds < 0.001)
     assert short <= len({bench["sent_us"] for bench in benches(broker)})
@@ -93,30 +89,26 @@ def test_a_load_gives_up_when_records_fail_and_none_is_acknowledged(monkeypatch:
     assert summary.errors == {"Local: _MSG_TIMED_OUT": summary.failed}
 
 
-def keys(count: int) -> list[str]:
-    return [f"k{number}" for number in range(count)]
-
-
 @pytest.mark.parametrize(
     ("producer", "handed", "counts", "errors"),
     [
-        (FakeProducer(fails=lambda key: key in {"k1", "k4"}), keys(7), (7, 5, 2), {"Local: _MSG_TIMED_OUT": 2}),
+        (FakeProducer(fails=lambda key: key in "be"), "a b c d e", (5, 3, 2), {"Local: _MSG_TIMED_OUT": 2}),
         # A full queue holds records back and keeps their order.
-        (FakeProducer(room=3), keys(10), (10, 10, 0), {}),
-        (FakeProducer(room=2), ["a", "huge", "b", "c", "huger"], (5, 3, 2), {"Local: MSG_SIZE_TOO_LARGE": 2}),
-        (FakeProducer(silent=True), keys(4), (4, 0, 4), {LEFT_OVER: 4}),
+        (FakeProducer(room=3), "a b c d e f g", (7, 7, 0), {}),
+        (FakeProducer(room=2), "a huge b c huger", (5, 3, 2), {"Local: MSG_SIZE_TOO_LARGE": 2}),
+        (FakeProducer(silent=True), "a b c d", (4, 0, 4), {LEFT_OVER: 4}),
     ],
 )
 def test_every_record_is_acknowledged_or_has_failed(
-    producer: FakeProducer, handed: list[str], counts: tuple[int, int, int], errors: dict[str, int]
+    producer: FakeProducer, handed: str, counts: tuple[int, int, int], errors: dict[str, int]
 ) -> None:
-    delivery = Delivery(producer, "t")
-    delivery.hand_over([{"key": key, "value": "x" * 5} for key in handed])
-    assert (delivery.bytes, delivery.sent) == (5 * len(handed), len(handed))
+    delivery, keys = Delivery(producer, "t"), handed.split()
+    delivery.hand_over([{"key": key, "value": "x" * 5} for key in keys])
+    assert (delivery.bytes, delivery.sent) == (5 * len(keys), len(keys))
     delivery.flush(0)
     delivery.abandon()
     assert ((delivery.sent, delivery.acknowledged, delivery.failed), delivery.errors) == (counts, errors)
-    assert [message["key"] for message in producer.taken] == [key for key in handed if not key.startswith("huge")]
+    assert [message["key"] for message in producer.taken] == [key for key in keys if not key.startswith("huge")]
 
 
 START_US = 1_769_879_160_000_000
@@ -166,23 +158,25 @@ def load(**options: Any) -> Load:
         ({"topic": "a topic"}, "topic: found 'a topic'; "),
         ({"record_bytes": 2_000_000}, "record_bytes: found 2000000; "),
         ({"speed": 3}, "speed: no option has this name"),
+        ({"form": "rows"}, "form: found 'rows'; input should be 'document', "),
+        ({"changes": {"inserts": 0.5, "updates": 0.5}, "form": "row"}, "form: found 'row'; changes are made of doc"),
+        ({"changes": '{"inserts": 0.5, "updates": 0.4}'}, "changes: .* deletes 0 add up to 0.9; make that 1"),
+        ({"changes": '{"inserts": 0, "updates": 1}'}, "changes: .*; inserts is 0, so no key"),
+        ({"changes": '{"inserts": 1, "updates": 0, "upserts": 1}'}, "changes.upserts: no option has this name"),
         ({"key": "id"}, "key: records of noaa have the key of their gauge; "),
         ({"records": "a.ndjson", "keys": 500}, "records: found 'a.ndjson', whose sizes, keys and form are their own; "),
     ],
 )
 def test_an_unusable_option_is_refused_in_one_line(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(OptionsError) as caught:
+    with pytest.raises(OptionsError, match=rf"^{message}.*\Z"):
         load(**options)
-    assert str(caught.value).startswith(message)
-    assert "\n" not in str(caught.value)
     with pytest.raises(OptionsError, match="bootstrap: is missing"):
         load_from({"topic": "t", "count": 1})
 
 
 def test_a_rate_and_a_duration_ask_for_what_is_due_within_it() -> None:
-    assert load(count=None, duration_seconds=2, rate=1000).asked == 2000
-    assert load(count=None, duration_seconds=0.1, rate=0.5).asked == 1
-    assert load(count=None, duration_seconds=2).asked is None
+    by_time = [{"duration_seconds": 2, "rate": 1000}, {"duration_seconds": 0.1, "rate": 0.5}, {"duration_seconds": 2}]
+    assert [load(count=None, **each).asked for each in by_time] == [2000, 1, None]
     assert load().asked == 10
 
 

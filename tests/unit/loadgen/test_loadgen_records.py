@@ -1,4 +1,4 @@
-"""A record is what design.md says, of the asked length, and none is like another."""
+"""A record is what design.md says, of the asked length, none is like another, and its checksum is that of its value."""
 
 import json
 import zlib
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loadgen.checksum import checksum
+from loadgen.checksum import checksum, crc_before_bench, parse
 from loadgen.errors import OptionsError
 from loadgen.forms import DOCUMENT, FORMS, Form, added_bytes, has_envelope, has_schema, is_row, record_in, schema_of
 from loadgen.options import load_from
@@ -45,16 +45,14 @@ def test_a_record_is_the_json_of_the_contract() -> None:
     third = load_stations()[2]
     record = value(message)
     level = record["data"][0]
-    assert record == {
-        "metadata": {
-            "id": third.id, "name": third.name, "lat": third.lat, "lon": third.lon,
-            "location": f"{third.lat},{third.lon}",
-        },
+    where = {"id": third.id, "name": third.name, "lat": third.lat, "lon": third.lon}
+    expected = {
+        "metadata": {**where, "location": f"{third.lat},{third.lon}"},
         "data": [{"t": "2026-01-01 00:00", "v": level["v"], "s": level["s"], "f": level["f"], "q": "p"}],
         "bench": {"run": "r", "seq": 2, "due_us": DUE_US, "sent_us": SENT_US, "sum": checksum(record)},
-    }  # fmt: skip
-    assert list(record) == ["metadata", "data", "bench"]
-    assert list(record["bench"]) == ["run", "seq", "due_us", "sent_us", "sum"]
+    }
+    assert record == expected
+    assert [list(record), list(record["bench"])] == [list(expected), list(expected["bench"])]
     assert all(isinstance(each, str) for each in level.values())
     assert f"{float(level['v']):.3f}" == level["v"]
     assert message["key"] == third.id
@@ -113,12 +111,9 @@ def test_records_go_round_the_keys_and_the_levels_of_one_key_are_six_minutes_apa
         assert times == [(first + number * timedelta(minutes=6)).strftime("%Y-%m-%d %H:%M") for number in range(4)]
 
 
-def test_a_record_does_not_depend_on_the_batch_that_it_is_made_in() -> None:
+def test_a_record_does_not_depend_on_its_batch_which_does_not_cross_a_change_of_digits() -> None:
     one_by_one = [maker(keys=7).batch(seq, 1, DUE_US, SENT_US)[0] for seq in range(40)]
     assert maker(keys=7).batch(0, 40, DUE_US, SENT_US) == one_by_one
-
-
-def test_a_batch_does_not_cross_a_change_of_digits() -> None:
     assert (maker().longest_batch(9_990), maker().longest_batch(10_000)) == (10, LARGEST_BATCH)
 
 
@@ -134,12 +129,9 @@ def test_the_year_keeps_four_digits_however_long_the_load() -> None:
     assert times(STEPS_BEFORE_REPEAT, 1) == times(0, 1)
 
 
-DUE_US, SENT_US = 1769879160000000, 1769879160000123
-
-
 def made(form: Form, first: int = 5, count: int = 3, **options: Any) -> list[str]:
-    load = load_from({"bootstrap": "b", "topic": "t", "count": 10_000_000, "keys": 300, "form": form, **options})
-    return [str(each["value"]) for each in RecordMaker(load).batch(first, count, DUE_US, SENT_US)]
+    records = maker(keys=300, form=form, **options)
+    return [str(each["value"]) for each in records.batch(first, count, DUE_US, SENT_US)]
 
 
 def flat(document: dict[str, Any]) -> dict[str, Any]:
@@ -176,13 +168,54 @@ def test_a_form_adds_as_many_bytes_to_every_padded_record(form: Form, run: str, 
     assert [each["bench_run"] if is_row(form) else each["bench"]["run"] for each in records] == [run] * 2
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"form": "rows"}, r"form: found 'rows'; input should be 'document', "),
-        ({"changes": {"inserts": 0.5, "updates": 0.5}, "form": "row"}, "changes are made of documents alone"),
-    ],
+def record_of(members: dict[str, Any], **bench: Any) -> dict[str, Any]:
+    return {**members, "bench": {"run": "r", "seq": 7, **bench}}
+
+
+@settings(max_examples=count(40, 8), deadline=None)
+@given(
+    form=st.sampled_from([form for form in FORMS if not is_row(form)]),
+    run=st.text(min_size=1, max_size=30),
+    keys=st.integers(1, 700),
+    first=st.integers(0, 9_000_000),
+    record_bytes=st.sampled_from([0, 800]),
+    dues=st.booleans(),
 )
-def test_a_form_that_cannot_be_made_is_refused(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(OptionsError, match=said):
-        load_from({"bootstrap": "b", "topic": "t", "count": 10, **options})
+def test_every_record_of_noaa_bears_its_checksum(
+    form: Form, run: str, keys: int, first: int, record_bytes: int, dues: bool
+) -> None:
+    records = maker(keys=keys, form=form, run=run, record_bytes=record_bytes)
+    few = min(300, records.longest_batch(first))
+    due_us: Any = list(range(DUE_US, DUE_US + few)) if dues else DUE_US
+    for message in records.batch(first, few, due_us, SENT_US):
+        record = record_in(parse(str(message["value"])), form)
+        assert list(record["bench"])[-1] == "sum"
+        assert record["bench"]["sum"] == checksum(record)
+
+
+def checksums(*texts: str) -> list[str]:
+    """Of records that have these JSON texts as a member."""
+    return [checksum(parse(f'{{"x": {text}, "bench": {{"seq": 1}}}}')) for text in texts]
+
+
+def test_a_value_that_is_another_is_not() -> None:
+    numbers = ["9007199254740993", "9007199254740992", "1", "true", '"1"', "1.5", '"1.5"']
+    texts = ['"a"', '"a "', '"\\u00e9"', '"e\\u0301"']
+    parts = ["null", "{}", '{"a": null}', '["a", "b"]', '["b", "a"]', '{"a": "b", "c": "d"}', '{"a": "d", "c": "b"}']
+    each = [*numbers, *texts, *parts]
+    assert len(set(checksums(*each))) == len(each)
+
+
+def test_the_checksum_is_of_bench_too_but_not_of_itself() -> None:
+    record = record_of({"x": 1})
+    assert checksum(record_of({"x": 1}, sum="00000000")) == checksum(record)
+    assert checksum(record_of({"x": 1}, pad="x")) != checksum(record)
+    assert record == {"x": 1, "bench": {"run": "r", "seq": 7}}
+
+
+def test_a_record_that_is_nested_too_deeply_is_refused() -> None:
+    nested: Any = {}
+    for _ in range(100_000):
+        nested = {"a": nested}
+    with pytest.raises(ValueError, match="nested too deeply"):
+        crc_before_bench(nested)

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,23 +56,17 @@ def test_noise_costs_no_more_than_a_few_steps_of_precision(seed: int) -> None:
         assert 0.8 * 10_000 < search.capacity < 1.03 * 10_000
 
 
-def test_a_rate_that_is_sustained_once_and_never_again_is_not_reported() -> None:
+@pytest.mark.parametrize(("least", "said"), [(1_000, "no rate could be confirmed: 4 candidates"), (0, "not even")])
+def test_a_rate_that_is_not_sustained_again_or_never_is_not_reported(least: float, said: str) -> None:
     search = CapacitySearch(1_000, 1e6, PRECISION, 3)
-    searched(search, lambda offer: GROWING if offer.confirms or offer.records_per_second > 1_000 else BOUNDED)
+    searched(search, lambda offer: GROWING if offer.confirms or offer.records_per_second > least else BOUNDED)
     assert search.capacity is None
-    assert "no rate could be confirmed: 4 candidates" in str(search.problem)
-
-
-def test_a_pipeline_that_sustains_nothing_is_given_up() -> None:
-    search = searched(CapacitySearch(1_000, 1e6, PRECISION, 3), lambda offer: GROWING)
-    assert search.capacity is None
-    assert "not even" in str(search.problem)
+    assert said in str(search.problem)
 
 
 def test_the_generators_own_limit_ends_the_search_and_is_said() -> None:
     search = searched(CapacitySearch(1_000, 5_000, PRECISION, 3), lambda offer: BOUNDED)
-    assert search.capacity == 5_000
-    assert search.at_most_of_generator
+    assert (search.capacity, search.at_most_of_generator) == (5_000, True)
     assert max(step.offered for step in search.path) == 5_000
 
 

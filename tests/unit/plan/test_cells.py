@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import blocks, expand
 from sinkbench.plan.plan import Plan, load_plan
-from tests.support.trials import a_cell
+from tests.support.trials import a_cell, connectors_in
 
 
 def plan_of(**keys: object) -> Plan:
@@ -30,14 +30,12 @@ def test_a_cell_is_a_pipeline_at_a_multiple_of_the_workers() -> None:
 
 
 def test_more_tasks_than_partitions_are_refused_with_the_line_of_the_multiple(tmp_path: Path) -> None:
-    (tmp_path / "postgres").mkdir()
-    (tmp_path / "postgres" / "jdbc.json").write_text("{}")
-    path = tmp_path / "mine.yaml"
+    connectors, path = connectors_in(tmp_path, "postgres/jdbc"), tmp_path / "mine.yaml"
 
     def refusal(text: str, workers: int) -> str:
         path.write_text(text)
         with pytest.raises(PlanError) as refused:
-            expand(load_plan(path, tmp_path), workers)
+            expand(load_plan(path, connectors), workers)
         return str(refused.value).replace(f"{tmp_path}/", "")
 
     own = "pipelines:\n  - pipeline: postgres/jdbc\n    multiples:\n      - 1\n      - 9\n"
@@ -48,8 +46,7 @@ def test_more_tasks_than_partitions_are_refused_with_the_line_of_the_multiple(tm
     assert refusal("pipelines: [postgres/jdbc]\nmultiples: [1, 9]", 3).startswith("mine.yaml:2: multiple 9")
     with pytest.raises(PlanError, match=r"^plan p: multiple 9"):
         expand(plan_of(multiples=[9]), workers=3)
-    only_default = refusal("trials: 1\npipelines:\n  - postgres/jdbc", 30)
-    assert only_default.startswith("mine.yaml:3: multiple 1 on 30 workers")
+    assert refusal("trials: 1\npipelines:\n  - postgres/jdbc", 30).startswith("mine.yaml:3: multiple 1 on 30 workers")
 
 
 @given(count=st.integers(0, 12), trials=st.integers(0, 6), seed=st.integers(0, 2**63 - 1))
@@ -73,5 +70,7 @@ def test_reads_make_cells_of_their_own_and_need_queries() -> None:
     plan = plan_of(mode="sustain", queries="queries", sustain=load)
     reads = {"@100": None, "@100+2.5r": 2.5, "@200": None, "@200+2.5r": 2.5}
     assert {cell.key: cell.reads for cell in expand(plan, 3)} == {f"postgres/jdbc@3x1{k}": n for k, n in reads.items()}
+    # One pilot warms up all of them.
+    assert {cell.place for cell in expand(plan, 3)} == {"postgres/jdbc@3x1"}
     with pytest.raises(ValidationError, match="reads_per_second needs a plan with queries"):
         plan_of(mode="sustain", sustain={"records_per_second": 5, "reads_per_second": 2})

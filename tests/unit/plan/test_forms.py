@@ -22,6 +22,12 @@ def read(folder: Path, *lines: str) -> Plan:
     return load_plan(folder / "mine.yaml", CONNECTORS)
 
 
+def entry(keys: str) -> str:
+    """A pipeline of PostgreSQL with these keys, in its second line."""
+    return f"pipelines:\n  - {{pipeline: postgres/{keys}}}"
+
+
+CHANGES = "changes: {inserts: 0.5, updates: 0.5}"
 IN_COLUMNS = frozenset({"metadata_id", "data_q", "bench_run", "bench_seq", "bench_pad"})
 
 
@@ -44,11 +50,7 @@ IN_COLUMNS = frozenset({"metadata_id", "data_q", "bench_run", "bench_seq", "benc
 def test_the_columns_that_a_connector_fills(pipeline: str, form: Form, columns: set[str] | None) -> None:
     config = {key: str(value) for key, value in read_connector(CONNECTORS / "postgres" / f"{pipeline}.json").items()}
     found = filled_columns(config, form)
-    if columns is IN_COLUMNS:
-        assert len(found) == 15
-        assert found > IN_COLUMNS
-    else:
-        assert found == columns
+    assert found == columns or (columns is IN_COLUMNS and len(found) == 15 and found > IN_COLUMNS)
     # It makes columns itself.
     made = {**config, "schema.evolution": "basic"}
     assert filled_columns(made, form) is None or pipeline.startswith("reference")
@@ -65,57 +67,31 @@ def test_a_pipeline_has_its_own_form_or_the_loads(tmp_path: Path) -> None:
     assert read(tmp_path, plan.show()).sha256 == plan.sha256
 
 
+JDBC = "pipelines: [postgres/jdbc]"
+
+
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (
-            ["pipelines:", "  - {pipeline: postgres/jdbc-row, form: row-schema}"],
-            r"mine\.yaml:2: postgres/jdbc-row: form row-schema: .* name a target, as postgres/targets/row\.sql",
-        ),
+        ([JDBC, "load: {form: rows}"], "load.form must be 'document', .* found 'rows'; did you mean 'row'"),
+        ([JDBC, "load: {records: a.ndjson, form: row}"], "'form' is for the records of noaa"),
+        ([JDBC, f"load: {{form: row, {CHANGES}}}"], "form: row is made of .* leave out form or load.changes"),
+        ([entry("jdbc, form: row, rows_before: 5")], "form: row is made of .* leave out form or rows_before"),
+        ([entry("jdbc, form: row"), "load: {records: a.json}"], "form: row is made of .* leave out form or load.rec"),
+        ([entry("jdbc, form: row"), "queries: queries"], "queries need members of documents, which form row has not"),
+        # What only the connector shows.
+        ([entry("jdbc-row, form: row-schema")], "postgres/jdbc-row: form row-schema: .* name a target, as postgres/"),
         (
             ["load:", "  form: row-schema", "pipelines: [elasticsearch/camel-bulk-json-schema]"],
-            r"mine\.yaml:2: elasticsearch/camel-bulk-json-schema: .* name a form of documents",
+            "elasticsearch/camel-bulk-json-schema: .* name a form of documents",
         ),
     ],
 )
-def test_a_pipeline_that_cannot_take_its_form_is_refused_with_its_line(
+def test_a_form_that_does_not_go_with_the_rest_of_the_plan_is_refused_with_its_line(
     tmp_path: Path, lines: list[str], said: str
 ) -> None:
-    with pytest.raises(PlanError, match=said):
+    with pytest.raises(PlanError, match=rf"mine\.yaml:2: {said}"):
         refuse(check_forms(read(tmp_path, *lines), COLUMNS))
-
-
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        (
-            ["pipelines: [postgres/jdbc]", "load: {form: rows}"],
-            r"mine\.yaml:2: load\.form must be 'document', .* found 'rows'; did you mean 'row'",
-        ),
-        (
-            ["pipelines: [postgres/jdbc]", "load: {form: row, changes: {inserts: 0.5, updates: 0.5}}"],
-            r"mine\.yaml:2: form: row is made of .* leave out form or load\.changes",
-        ),
-        (
-            ["pipelines:", "  - {pipeline: postgres/jdbc, form: row, rows_before: 5}"],
-            r"mine\.yaml:2: form: row is made of .* leave out form or rows_before",
-        ),
-        (
-            ["pipelines:", "  - {pipeline: postgres/jdbc, form: row}", "load: {records: mine.ndjson}"],
-            r"mine\.yaml:2: form: row is made of .* leave out form or load\.records",
-        ),
-        (["pipelines: [postgres/jdbc]", "load: {records: a.ndjson, form: row}"], "'form' is for the records of noaa"),
-        (
-            ["queries: queries", "pipelines:", "  - {pipeline: postgres/jdbc, form: row-schema}"],
-            r"mine\.yaml:3: queries need members of documents, which form row-schema has not",
-        ),
-    ],
-)
-def test_a_form_that_does_not_go_with_the_rest_of_the_plan_is_refused(
-    tmp_path: Path, lines: list[str], said: str
-) -> None:
-    with pytest.raises(PlanError, match=said):
-        read(tmp_path, *lines)
 
 
 def test_records_of_ones_own_have_no_form(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The plan file: what it may hold, and what a user is told about a mistake in it."""
+"""The plan file and a file of prices: what they may hold, and what a user is told about a mistake in them."""
 
 from pathlib import Path
 
@@ -7,9 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sinkbench.errors import PlanError
-from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan, load_plan
-from sinkbench.settings import CHECKOUT
+from sinkbench.plan.sections import Prices, load_prices
 from sinkbench.suggest import did_you_mean, nearest
 from tests.support.counts import count
 from tests.support.trials import connectors_in
@@ -63,10 +62,7 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
         (JDBC + "load:\n  records: kafka://h:1/t\n  pace: recorded", "4: unknown key 'pace' in load"),
         (JDBC + "load:\n  changes: {inserts: 1, updates: 0, delete: 0}", "3: unknown key 'delete' in load.changes"),
         (JDBC + "load:\n  changes: {inserts: 0.5, updates: 0.4}", "3: load.changes: inserts 0.5, updates 0.4 and"),
-        (
-            JDBC + "load:\n  changes: {inserts: 1, updates: 0}\nmode: capacity",
-            "3: unknown key 'changes' in load; only for mode drain",
-        ),
+        (CAPACITY + "load: {changes: {inserts: 1}}", "3: unknown key 'changes' in load; only for mode drain"),
         ("pipelines:\n  - pipeline: postgres/jdbc\n    lable: x", "3: unknown key 'lable' in pipelines; did you"),
         ("pipelines: [postgres/jdcb]", "1: unknown pipeline 'postgres/jdcb'; did you mean 'postgres/jdbc'?"),
         ("pipelines:\n\n  - jdbc", "3: unknown pipeline 'jdbc'; did you mean 'postgres/jdbc'?"),
@@ -80,6 +76,7 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
         (JDBC + "load:", "2: load must be a mapping, found nothing"),
         (JDBC + "load:\n  keys: -5", "3: load.keys must be more than 0, found -5"),
         (JDBC + "load: {compression: gzp}", "found 'gzp'; did you mean 'gzip'?"),
+        (JDBC + "prices: {currency: CHF, core_hour: -1}", "2: prices.core_hour must be more than 0"),
         (JDBC + "drain: {window_seconds: .nan}", "drain.window_seconds must be a finite number"),
         (JDBC + "name: ../x", "2: name must match"),
         ("pipelines:\n  - {pipeline: postgres/jdbc, overrides: {a: null}}", "overrides.a must be text, a number, true"),
@@ -96,20 +93,17 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
         (JDBC + "sustain:\n  records_per_second: 5", "2: unknown key 'sustain' in plan; only for mode sustain"),
         (CAPACITY + "sustain:\n  records_per_second: 5", "4: unknown key 'records_per_second' in sustain; only for"),
         (
-            "mode: sustain\npipelines:\n  - {pipeline: postgres/jdbc, rows_before: 5}",
-            "3: unknown key 'rows_before' in pipelines; only for mode drain",
+            f"mode: faults\n{JDBC}faults: [{{what: kill, whom: worker}}]",
+            "3: unknown key 'whom' in faults; it was renamed to 'target'",
         ),
         (
-            "mode: faults\npipelines: [postgres/jdbc]\nfaults: [{what: kill, whom: worker}]",
-            "3: unknown key 'whom' in faults; it was renamed to 'target'",
+            "mode: sustain\npipelines: [{pipeline: postgres/jdbc, rows_before: 5}]",
+            "2: unknown key 'rows_before' in pipelines; only for mode drain",
         ),
         (SUSTAIN + "sustain:\n  records_per_second: 0", "4: sustain.records_per_second must be more than 0"),
         (CAPACITY + "until: {interval_percent: 5, trials: 9}", "3: unknown key 'until' in plan; only for mode drain"),
-        (
-            "pipelines:\n  - postgres/jdbc\n  - {pipeline: postgres/jdbc, label: postgres/jdbc}",
-            "3: 'postgres/jdbc' names two entries of pipelines; give one of them another label",
-        ),
-        ("mode: rescale\npipelines: [postgres/jdbc]", "1: mode rescale goes from one multiple to the next"),
+        ("pipelines: [postgres/jdbc,\n postgres/jdbc]", "2: 'postgres/jdbc' names two entries of pipelines; give one"),
+        (f"mode: rescale\n{JDBC}", "1: mode rescale goes from one multiple to the next"),
         (
             "mode: rescale\nmultiples: [1, 2]\npipelines:\n- {pipeline: postgres/jdbc, multiples: [2]}",
             "4: mode rescale goes from one multiple to the next, but postgres/jdbc has only one",
@@ -135,15 +129,15 @@ def test_several_mistakes_are_told_in_the_order_of_the_file_five_at_most(folder:
 def test_a_plan_that_cannot_be_read_says_why(folder: Path, connectors: Path, tmp_path: Path) -> None:
     assert f"{tmp_path}: no pipelines found" in refusal(folder, tmp_path, "pipelines: [postgres/jdbc]")
     (folder / "quick.yaml").write_text("pipelines: [postgres/jdbc]")
-    with pytest.raises(PlanError, match=r"quik\.yaml: there is no such plan; did you mean 'quick\.yaml'\?"):
-        load_plan(folder / "quik.yaml", connectors)
-    with pytest.raises(PlanError, match="is a folder"):
-        load_plan(folder, connectors)
-    with pytest.raises(PlanError, match="cannot be read"):
-        load_plan(folder / "quick.yaml" / "x", connectors)
     (folder / "latin.yaml").write_bytes(b"name: a\nlabel: \xe9\n")
-    with pytest.raises(PlanError, match=r"latin\.yaml:2: is not UTF-8"):
-        load_plan(folder / "latin.yaml", connectors)
+    for name, said in {
+        "quik.yaml": r"quik\.yaml: there is no such plan; did you mean 'quick\.yaml'\?",
+        "": "is a folder",
+        "quick.yaml/x": "cannot be read",
+        "latin.yaml": r"latin\.yaml:2: is not UTF-8",
+    }.items():
+        with pytest.raises(PlanError, match=said):
+            load_plan(folder / name, connectors)
 
 
 @settings(max_examples=count(40, 8))
@@ -183,26 +177,10 @@ def test_no_text_whatsoever_ends_in_anything_but_a_plan_or_a_plan_error(
         read(folder, connectors, text)
 
 
-@pytest.mark.parametrize("path", sorted((CHECKOUT / "plans").glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_plans_that_come_with_sinkbench_are_plans(path: Path) -> None:
-    plan = load_plan(path, CHECKOUT / "connectors")
-    assert expand(plan, 3)
-
-
-def test_rates_make_cells_of_their_own(folder: Path, connectors: Path) -> None:
-    text = SUSTAIN + "multiples: [1, 2]\nsustain: {records_per_second: [100, 2.5]}"
-    cells = expand(read(folder, connectors, text), 3)
-    places = ["postgres/jdbc@3x1", "postgres/jdbc@3x2"]
-    assert [cell.key for cell in cells] == [f"{place}@{rate}" for place in places for rate in ("100", "2.5")]
-    assert [cell.place for cell in cells] == [place for place in places for _ in range(2)]
-
-
 def test_the_nearest_name_is_the_one_spelled_most_alike_or_else_the_one_that_contains_it() -> None:
     known = ["postgres/jdbc", "postgres/jdbc-pgbouncer"]
     assert (nearest("POSTGRES/JDCB", known), nearest("jdbc", known)) == ("postgres/jdbc", "postgres/jdbc")
-    assert nearest("mongo", known) is None
-    assert nearest("", known) is None
-    assert nearest("x", []) is None
+    assert [nearest("mongo", known), nearest("", known), nearest("x", [])] == [None] * 3
     assert did_you_mean("mongo", ["b", "a"]) == "; known: a, b"
     assert did_you_mean("mongo", [f"k{i:02}" for i in range(20)]).endswith("k11 and 8 more")
 
@@ -217,13 +195,43 @@ def test_a_plan_of_ones_own_records_has_no_keys_of_noaas(folder: Path, connector
     assert read(folder, connectors, shown).sha256 == plan.sha256
     assert plan.with_records("noaa", None).load.key is None
     said = plan.with_records("t.csv", delimiter=";", header=False)
-    assert (said.load.delimiter, said.load.header, read(folder, connectors, said.show()).load) == (
-        ";",
-        False,
-        said.load,
-    )
+    assert (said.load.delimiter, said.load.header) == (";", False)
+    assert read(folder, connectors, said.show()).load == said.load
     assert said.with_records("other.ndjson").load.delimiter is None
-    with pytest.raises(PlanError, match="--header: is for records of your own"):
-        read(folder, connectors, text).with_records(None, header=True)
-    with pytest.raises(PlanError, match="--key: is for records of your own"):
-        read(folder, connectors, text).with_records(None, "customer.id")
+    for option in ({"header": True}, {"key": "customer.id"}):
+        with pytest.raises(PlanError, match=f"--{next(iter(option))}: is for records of your own"):
+            read(folder, connectors, text).with_records(None, **option)
+
+
+def prices_in(folder: Path, text: str) -> Prices:
+    (folder / "prices.yaml").write_text(text)
+    return load_prices(folder / "prices.yaml")
+
+
+def test_what_has_no_price_is_none_and_a_record_is_kept_for_a_month(tmp_path: Path) -> None:
+    found = prices_in(tmp_path, "currency: EUR\ncore_hour: 0.04\n")
+    assert (found.currency, found.core_hour, found.memory_gb_hour, found.disk_gb_month) == ("EUR", 0.04, None, None)
+    assert found.kept_months == 1
+    assert found.as_kept().model_dump() == found.model_dump()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("core_hour: 1\n", "prices.yaml:1: file of prices has no 'currency', which it needs"),
+        ("currency: EUR\nmemory_gb_hour: 0\n", "prices.yaml:2: memory_gb_hour must be more than 0"),
+        ('currency: "  "\ncore_hour: 1\n', "prices.yaml:1: currency "),
+        ("currency: one euro and forty cents\ncore_hour: 1\n", "prices.yaml:1: currency "),
+        ("", "prices.yaml:1: a file of prices must be a mapping"),
+    ],
+)
+def test_mistakes_in_prices_are_told_with_their_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(PlanError, match=f"/{said}"):
+        prices_in(tmp_path, text)
+
+
+def test_prices_do_not_change_what_a_plan_measures() -> None:
+    bare = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
+    priced = Plan.model_validate({**bare.whole(), "prices": {"currency": "EUR", "core_hour": 1}})
+    assert priced.sha256 == bare.sha256
+    assert "currency: EUR" in priced.show()

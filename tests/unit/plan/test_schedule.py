@@ -95,9 +95,8 @@ def test_limits_in_blocks_are_left_where_a_run_was_cut_off(count: int, seed: int
     order = steps([], bare)
     assert len(order) == count * (len(cells) + 2)
     # The trials have the order that they have without limits.
-    assert [cell for _, cell in order if isinstance(cell, Cell)] == [
-        cell for block in blocks(cells, count, seed) for cell in block
-    ]
+    without = [cell for block in blocks(cells, count, seed) for cell in block]
+    assert [cell for _, cell in order if isinstance(cell, Cell)] == without
     done, left = order[:cut], order[cut:]
     trials = [taken(step, number) for number, step in done if isinstance(step, Cell)]
     limits = bare
@@ -151,7 +150,7 @@ def test_a_block_that_has_begun_is_ended_however_sure_the_run_is() -> None:
     assert cells_left(plan, cells, sure) == []
     begun = [*sure, taken(cells[0], 6)]
     assert cells_left(plan, cells, begun) != []
-    names = [(each.block, each.cell) for each in go_on(plan, cells, begun, taken) if not each.pilot]
+    names = [(each.block, each.cell) for each in go_on(plan, cells, begun, taken)]
     assert names[len(sure) :] == [(6, cells[0].key), (6, cells[1].key)]
 
 
@@ -183,16 +182,10 @@ def offered(cell: Cell, offer: Offer, block: int, seed: int, capacity: float) ->
     rate = offer.records_per_second
     draw = random.Random(f"{seed} {cell.key} {rate} {block}")
     verdict = BOUNDED if rate <= capacity else draw.choice([GROWING, UNCLEAR])
-    return trial(
-        rate,
-        cell,
-        trial=f"{draw.randrange(2**32)}",
-        block=block,
-        pilot=not offer.confirms,
-        offered_records_per_second=round(rate, 1),
-        lag=Lag(verdict=verdict, growth_per_second=round(draw.random(), 3)),
-        invalid=["a service died"] if draw.random() < 0.1 else [],
-    )
+    told = {"trial": f"{draw.randrange(2**32)}", "block": block, "pilot": not offer.confirms}
+    lag = Lag(verdict=verdict, growth_per_second=round(draw.random(), 3))
+    invalid = ["a service died"] if draw.random() < 0.1 else []
+    return trial(rate, cell, invalid=invalid, offered_records_per_second=round(rate, 1), lag=lag, **told)
 
 
 @given(seed=st.integers(0, 10_000), cut=st.integers(0, 60), capacity=st.floats(50, 1e5))

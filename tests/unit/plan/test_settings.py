@@ -12,6 +12,7 @@ from sinkbench.sinks import settable_of_sinks
 from tests.support.trials import connectors_in
 
 SETTABLE = {**settable_of_sinks(), "tiny": {}}
+BULK = "elasticsearch/camel-bulk"
 QUICK = "{postgres: {synchronous_commit: off}}"
 POOLED = "{pgbouncer: {pool_mode: session, default_pool_size: 20}}"
 
@@ -22,22 +23,23 @@ def read(folder: Path, *entries: str, more: str = "") -> Plan:
     return load_plan(folder / "mine.yaml", connectors)
 
 
+def refusal(plan: Plan, stack_file: str | None = None) -> str:
+    with pytest.raises(PlanError) as refused:
+        refuse(check_settings(plan, SETTABLE, lambda: stack_file))
+    return str(refused.value)
+
+
 def with_settings(folder: Path, text: str, pipeline: str = "postgres/jdbc", more: str = "") -> Plan:
     return read(folder, f"{{pipeline: {pipeline}, settings: {text}}}", more=more)
 
 
 def test_settings_and_acks_of_a_pipeline_reach_its_cells(tmp_path: Path) -> None:
-    plan = read(
-        tmp_path,
-        f"{{pipeline: postgres/jdbc, label: quick, acks: 1, settings: {QUICK}}}",
-        "elasticsearch/camel-bulk",
-        more="load: {acks: 0}\n",
-    )
+    own = f"{{pipeline: postgres/jdbc, label: quick, acks: 1, settings: {QUICK}}}"
+    plan = read(tmp_path, own, "elasticsearch/camel-bulk", more="load: {acks: 0}\n")
     quick, bulk = expand(plan, 3)
     assert (quick.acks, quick.settings) == ("1", {"postgres": {"synchronous_commit": "off"}})
     assert (bulk.acks, bulk.settings) == ("0", {})
-    assert quick.identity()["settings"] == {"postgres": {"synchronous_commit": "off"}}
-    assert (quick.identity()["acks"], bulk.identity()["acks"]) == ("1", "0")
+    assert quick.identity().items() >= {"settings": quick.settings, "acks": "1"}.items()
 
 
 def test_settings_are_shown_and_part_of_the_digest(tmp_path: Path) -> None:
@@ -57,36 +59,29 @@ def test_settings_are_shown_and_part_of_the_digest(tmp_path: Path) -> None:
         ("postgres/jdbc", "{postgres: {synchronous_comit: off}}", "postgres has no setting 'synchronous_comit'; did"),
         ("postgres/jdbc", "{postgres: {synchronous_commit: maybe}}", "must be one of off, local, remote_write, on"),
         ("postgres/jdbc", "{pgbouncer: {default_pool_size: 0}}", "must be a whole number from 1 to 10000, found '0'"),
-        (
-            "elasticsearch/camel-bulk",
-            "{elasticsearch: {index.translog.sync_interval: 5}}",
-            "must be a time such as 500ms, 5s or 1m, found '5'",
-        ),
+        (BULK, "{elasticsearch: {index.translog.sync_interval: 5}}", "must be a time such as 500ms, 5s or 1m, found"),
         ("tiny/one", "{tiny: {speed: 1}}", "the sink tiny has no service 'tiny' to set; leave it out"),
     ],
 )
 def test_what_a_sink_cannot_be_set_to_is_refused_with_its_line(
     pipeline: str, text: str, said: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(PlanError) as refused:
-        refuse(check_settings(with_settings(tmp_path, text, pipeline), SETTABLE))
-    assert "mine.yaml:2: " in str(refused.value)
-    assert said in str(refused.value)
+    refused = refusal(with_settings(tmp_path, text, pipeline))
+    assert "mine.yaml:2: " in refused
+    assert said in refused
 
 
 @pytest.mark.parametrize(("text", "service"), [(QUICK, "postgres"), (POOLED, "pgbouncer")])
 def test_services_of_external_stacks_are_not_set(text: str, service: str, tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match=rf"mine\.yaml:2: {service} is not set on stack clusters\.yaml, which is ext"):
-        refuse(check_settings(with_settings(tmp_path, text), SETTABLE, lambda: "clusters.yaml"))
+    said = f"mine.yaml:2: {service} is not set on stack clusters.yaml, which is ext"
+    assert said in refusal(with_settings(tmp_path, text), "clusters.yaml")
 
 
 def test_a_fault_that_starts_a_service_again_cannot_keep_what_it_was_set_to(tmp_path: Path) -> None:
     load = "mode: faults\nsustain: {records_per_second: 100}\nfaults:\n  - {what: kill, target: %s, label: gone}\n"
-    with pytest.raises(PlanError, match=r"mine\.yaml:2: pgbouncer would lose these settings in the fault 'gone'"):
-        refuse(check_settings(with_settings(tmp_path, POOLED, more=load % "pgbouncer"), SETTABLE))
-    refuse(check_settings(with_settings(tmp_path, POOLED, more=load % "worker"), SETTABLE))
-    # It reads its file again when it is told of another primary.
-    promoted = (load % "sink").replace("kill", "promote")
-    with pytest.raises(PlanError, match="pgbouncer would lose these settings in the fault 'gone'"):
-        refuse(check_settings(with_settings(tmp_path, POOLED, more=promoted), SETTABLE))
-    refuse(check_settings(with_settings(tmp_path, QUICK, more=load % "sink"), SETTABLE))
+    # The pooler reads its file again when it is told of another primary.
+    for lost in (load % "pgbouncer", (load % "sink").replace("kill", "promote")):
+        said = "mine.yaml:2: pgbouncer would lose these settings in the fault 'gone'"
+        assert said in refusal(with_settings(tmp_path, POOLED, more=lost))
+    for text, target in ((POOLED, "worker"), (QUICK, "sink")):
+        refuse(check_settings(with_settings(tmp_path, text, more=load % target), SETTABLE))

@@ -25,8 +25,9 @@ from tests.support.reasons import because
 from tests.support.trials import trial
 
 
-def test_the_number_of_records_stays_within_its_bounds() -> None:
+def test_the_number_of_records_stays_within_its_bounds_and_large_ones_need_be_fewer() -> None:
     assert (records_for(0, 15), records_for(1e12, 15)) == (MINIMUM_RECORDS, MAXIMUM_RECORDS)
+    assert [least_records(size) for size in (1.5, 512, 100_000, 1_000_000, 1e9)] == [2_000, 2_000, 2_000, 200, 200]
 
 
 @given(rate=st.floats(200, 1e6), window=st.floats(1, 60))
@@ -56,10 +57,7 @@ def test_a_pilot_without_progress_has_no_rate(stored: list[int]) -> None:
     assert rate_from_pilot(range(len(stored)), stored) is None
 
 
-def test_large_records_need_be_fewer() -> None:
-    assert [least_records(size) for size in (1.5, 512, 100_000, 1_000_000, 1e9)] == [2_000, 2_000, 2_000, 200, 200]
-
-
+ANY = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "drain": {"window_seconds": 10}})
 CELL = expand(PLAN, 3)[0]
 SHORT = [because("too short", ReasonCode.TOO_SHORT)]
@@ -113,14 +111,8 @@ def test_one_in_which_tasks_came_too_late_grows_though_it_has_a_rate() -> None:
     assert sizes.records(CELL) > 60_000
 
 
-ANY = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
-
-
-def test_pilots_of_a_fresh_stack_use_up_their_time() -> None:
+def test_pilots_of_a_fresh_stack_use_up_their_time_and_a_trial_takes_as_long_as_those_before() -> None:
     assert seconds_left(ANY, StepsLeft(1, 0, 0, 0, 240.0), []) == 240
     assert seconds_left(ANY, StepsLeft(4, 0, 0, 0, 1.0), []) == seconds_left(ANY, StepsLeft(4, 0, 0), []) > 1
-
-
-def test_a_trial_takes_as_long_as_those_before() -> None:
     assert trial_seconds(ANY, [10.0, 20.0]) == 15.0
     assert trial_seconds(ANY, []) > ANY.drain.window_seconds

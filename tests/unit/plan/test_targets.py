@@ -23,35 +23,30 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path / "checkout"
 
 
+def read_text(checkout: Path, text: str, pipelines: str = "[postgres/jdbc]") -> Plan:
+    path = checkout.parent / "mine" / "plan.yaml"
+    path.write_text(f"pipelines: {pipelines}\n{text}\n")
+    return load_plan(path, checkout / "connectors")
+
+
 def read(checkout: Path, *entries: str) -> Plan:
-    path = checkout.parent / "mine" / "plan.yaml"
-    path.write_text("pipelines:\n" + "".join(f"  - {entry}\n" for entry in entries))
-    return load_plan(path, checkout / "connectors")
-
-
-def read_text(checkout: Path, text: str) -> Plan:
-    path = checkout.parent / "mine" / "plan.yaml"
-    path.write_text(f"pipelines: [postgres/jdbc]\n{text}\n")
-    return load_plan(path, checkout / "connectors")
+    return read_text(checkout, "", "".join(f"\n  - {entry}" for entry in entries))
 
 
 def test_a_target_of_the_checkout_is_named_as_every_checkout_has_it(checkout: Path) -> None:
     plan = read(checkout, "{pipeline: postgres/jdbc, target: postgres/indexed.sql}")
     assert plan.pipelines[0].target == "postgres/indexed.sql"
-    assert [cell.target for cell in expand(plan, 3)] == ["postgres/indexed.sql"]
-    assert expand(plan, 3)[0].identity()["target"] == "postgres/indexed.sql"
+    (cell,) = expand(plan, 3)
+    assert (cell.target, cell.identity()["target"]) == ("postgres/indexed.sql", "postgres/indexed.sql")
 
 
 def test_a_target_that_is_not_there_and_two_of_one_name_are_refused(checkout: Path) -> None:
     (checkout.parent / "mine" / "indexed.sql").write_text("")
     with pytest.raises(PlanError, match=r"plan\.yaml:2: target: there is no file 'gone\.sql', next to the plan or in"):
         read(checkout, "{pipeline: postgres/jdbc, target: gone.sql}")
+    two = ("a, target: postgres/indexed.sql", "b, target: indexed.sql")
     with pytest.raises(PlanError, match=r"two targets of one name, postgres/indexed\.sql and .*; give one of"):
-        read(
-            checkout,
-            "{pipeline: postgres/jdbc, label: a, target: postgres/indexed.sql}",
-            "{pipeline: postgres/jdbc, label: b, target: indexed.sql}",
-        )
+        read(checkout, *(f"{{pipeline: postgres/jdbc, label: {label}}}" for label in two))
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "b/" * 3000, '"c\\0d"'])
@@ -95,17 +90,12 @@ def test_the_plan_of_a_run_names_the_checkouts_queries_not_its_own_copy(checkout
     assert list(file_hashes(plan, checkout)) == ["queries/one.yaml"]
 
 
-@pytest.mark.parametrize(
-    ("more", "named"),
-    [
-        ("load: {records: orders.json}", "load.records"),
-        ("load: {changes: {inserts: 0.5, updates: 0.5}}", "load.changes"),
-    ],
-)
-def test_queries_are_for_records_whose_answers_are_known(more: str, named: str, checkout: Path) -> None:
+@pytest.mark.parametrize("load", ["records: orders.json", "changes: {inserts: 0.5, updates: 0.5}"])
+def test_queries_are_for_records_whose_answers_are_known(load: str, checkout: Path) -> None:
     (checkout / "queries").mkdir()
-    with pytest.raises(PlanError, match=rf"plan\.yaml:2: queries are checked against .*; leave out queries or {named}"):
-        read_text(checkout, f"queries: queries\n{more}")
+    said = rf"plan\.yaml:2: queries are checked against .*; leave out queries or load\.{load.partition(':')[0]}"
+    with pytest.raises(PlanError, match=said):
+        read_text(checkout, f"queries: queries\nload: {{{load}}}")
 
 
 def test_other_records_take_the_queries_out_of_a_plan(checkout: Path) -> None:

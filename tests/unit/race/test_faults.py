@@ -38,28 +38,29 @@ OURS = SimpleNamespace(
 )
 
 
+def plan_of(*faults: dict[str, object], pipeline: str = "postgres/jdbc") -> Plan:
+    load = {"records_per_second": 1_000, "seconds": 20}
+    keys = {"name": "p", "mode": "faults", "pipelines": [pipeline], "sustain": load, "faults": list(faults)}
+    return Plan.model_validate(keys)
+
+
 def check(
     stack: Any, *faults: dict[str, object], pipeline: str = "postgres/jdbc", connectors: Path = CHECKOUT / "connectors"
 ) -> None:
-    load = {"records_per_second": 1_000, "seconds": 20}
-    keys = {"name": "p", "mode": "faults", "pipelines": [pipeline], "sustain": load, "faults": list(faults)}
-    plan = Plan.model_validate(keys)
+    plan = plan_of(*faults, pipeline=pipeline)
     refuse(check_faults(plan, expand(plan, 3), stack, connectors))
 
 
 KILL, FILL, PROMOTE = {"what": "kill", "target": "pgbouncer"}, {"what": "fill"}, {"what": "promote"}
-BULK = "elasticsearch/camel-bulk"
+JDBC, BULK = "postgres/jdbc", "elasticsearch/camel-bulk"
+EVERYWHERE = [{"what": what} for what in ("none", "restart", "pause", "rename", "join", "refuse")]
 SMALL = SimpleNamespace(**{**vars(OURS), "layout": Topology()})
 
 
 @pytest.mark.parametrize(
     ("stack", "pipeline", "faults"),
     [
-        (
-            THEIRS,
-            "postgres/jdbc",
-            [{"what": what} for what in ("none", "restart", "pause", "rename", "join", "refuse")],
-        ),
+        (THEIRS, JDBC, EVERYWHERE),
         (OURS, "postgres/jdbc", [{"what": "stop", "target": "kafka"}, {"what": "freeze", "target": "sink"}, KILL]),
         (OURS, "postgres/jdbc", [{"what": "kill", "target": each} for each in ("kafka-3", "connect-6", "postgres-2")]),
         (OURS, BULK, [{"what": "stop", "target": "elasticsearch-3"}]),
@@ -123,19 +124,13 @@ def test_without_a_proxy_and_what_builds_it_the_plan_is_refused_in_one_line() ->
     proxies = SimpleNamespace(targets=ENTRANCES, check=missing)
     bare = SimpleNamespace(name="local", layout=None, faults=can(proxies=proxies))
     check(bare, {"what": "restart"})
-    with pytest.raises(
-        PlanError, match=r"'cut sink' .*: Go 1.23 or newer .*; install the package golang-go$"
-    ) as refused:
+    with pytest.raises(PlanError, match=r"^.*'cut sink' .*: Go 1.23 or newer .*; install the package golang-go\Z"):
         check(bare, {"what": "cut"})
-    assert len(str(refused.value).splitlines()) == 1
 
 
 def test_the_proxy_is_made_ready_where_a_fault_needs_it() -> None:
     said: list[str] = []
     stack: Any = SimpleNamespace(faults=can(proxies=SimpleNamespace(prepare=lambda say: say("building"))))
     for what, expected in (("pause", []), ("delay", ["building"])):
-        load = {"records_per_second": 1_000, "seconds": 20}
-        keys = {"name": "p", "mode": "faults", "pipelines": ["postgres/jdbc"], "sustain": load}
-        plan = Plan.model_validate({**keys, "faults": [{"what": "none"}, {"what": what}]})
-        prepare_faults(expand(plan, 3), stack, said.append)
+        prepare_faults(expand(plan_of({"what": "none"}, {"what": what}), 3), stack, said.append)
         assert said == expected

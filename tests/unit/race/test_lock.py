@@ -29,10 +29,8 @@ def test_a_second_race_on_a_stack_or_in_a_checkout_learns_which_race_holds_it(
 ) -> None:
     with only_race(tmp_path / "home" / "race.lock", tmp_path / "one", "quick", container) as tell:
         tell("r1")
-        with (
-            pytest.raises(StackError, match=f"another race is running {said}"),
-            only_race(tmp_path / lock / "race.lock", tmp_path / checkout, "mine"),
-        ):
+        second = only_race(tmp_path / lock / "race.lock", tmp_path / checkout, "mine")
+        with pytest.raises(StackError, match=f"another race is running {said}"), second:
             pass
 
 
@@ -61,10 +59,8 @@ def test_the_lock_of_a_race_that_was_killed_is_free(tmp_path: Path) -> None:
 def test_whatever_is_in_the_file_the_second_race_is_refused(tmp_path: Path, content: str, who: str) -> None:
     with only_race(tmp_path / "race.lock", tmp_path, "quick"):
         (tmp_path / CHECKOUT_LOCK).write_bytes(content.encode("latin-1"))
-        with (
-            pytest.raises(StackError, match=rf"in this checkout \({who}\); wait for it"),
-            only_race(tmp_path / "race.lock", tmp_path, "mine"),
-        ):
+        second = only_race(tmp_path / "race.lock", tmp_path, "mine")
+        with pytest.raises(StackError, match=rf"in this checkout \({who}\); wait for it"), second:
             pass
 
 
@@ -82,8 +78,7 @@ def test_the_folder_of_a_run_is_held_while_trials_are_taken(tmp_path: Path) -> N
 
 def test_a_question_who_races_on_a_stack_takes_no_lock(tmp_path: Path) -> None:
     lock = tmp_path / "race.lock"
-    assert race_on(lock) is None
-    assert not lock.exists()
+    assert (race_on(lock), lock.exists()) == (None, False)
     with only_race(lock, tmp_path, "quick") as tell:
         tell("20261121T034800Z-quick")
         assert f"pid {os.getpid()}, plan quick, run 20261121T034800Z-quick" in str(race_on(lock))
@@ -95,18 +90,14 @@ def test_a_question_who_races_on_a_stack_takes_no_lock(tmp_path: Path) -> None:
 OWN: Any = SimpleNamespace(endpoints=SimpleNamespace(shared=False))
 
 
-@pytest.mark.parametrize("name", ["001", "1000", "pilot", "pilot_3", "limit", "limit_copy", "limit_multi-row insert"])
-def test_what_a_trial_has_made_is_left_behind(name: str) -> None:
-    assert is_leftover(OWN)(f"tides_ab12cd_{name}")
+MADE = ["001", "1000", "pilot", "pilot_3", "limit", "limit_copy", "limit_multi-row insert"]
+ALIKE = ["tides", "tides_backup", "tides_of_mine_001", "tides_2026_001", "tides_ab12cd", "tides_ab12cd_01"]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["tides", "tides_backup", "tides_of_mine_001", "tides_2026_001", "tides_ab12cd", "tides_ab12cd_01",
-     "tides_ab12cd_001_copy", "my_tides_ab12cd_001", "tides_AB12CD_001"],
-)  # fmt: skip
-def test_what_only_begins_alike_is_not_ours(name: str) -> None:
-    assert not is_leftover(OWN)(name)
+def test_what_a_trial_has_made_is_left_behind_and_what_only_begins_alike_is_not_ours() -> None:
+    made = [f"tides_ab12cd_{name}" for name in MADE]
+    alike = [*ALIKE, "tides_ab12cd_001_copy", "my_tides_ab12cd_001", "tides_AB12CD_001"]
+    assert [name for name in (*made, *alike) if is_leftover(OWN)(name)] == made
 
 
 def cluster_with(sinks: dict[str, Any], *, shared: bool) -> Any:
@@ -135,9 +126,8 @@ def test_a_connector_that_runs_on_a_stack_of_ones_own_is_refused_with_what_to_do
     endpoints = SimpleNamespace(shared=False, connect={"connect-1": "http://a:1"}, connect_access=Access())
     connect = SimpleNamespace(running=lambda: {"by-hand": 3}, connectors=lambda: ["by-hand", "tides_ab12cd_001"])
     cluster: Any = SimpleNamespace(stack=SimpleNamespace(endpoints=endpoints), connect=connect)
-    with pytest.raises(
-        StackError, match=r"^connector by-hand \(3 tasks\) runs .* -X DELETE http://a:1/connectors/by-hand`$"
-    ):
+    said = r"^connector by-hand \(3 tasks\) runs .* -X DELETE http://a:1/connectors/by-hand`$"
+    with pytest.raises(StackError, match=said):
         check_alone(cluster)
     endpoints.shared = True
     with pytest.raises(StackError, match=r"^connector tides_ab12cd_001 runs"):

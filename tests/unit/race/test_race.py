@@ -33,11 +33,32 @@ def race(cluster: FakeCluster, results: Path, earlier: Earlier | None = None) ->
     return Race(cluster, journal, ui).run(), ui, folder
 
 
+class Interrupted(FakeCluster):
+    """Is left before the audit after the second."""
+
+    audits = 2
+
+    def audit(self) -> None:
+        if self.calls.count("audit") == self.audits:
+            raise KeyboardInterrupt
+        super().audit()
+
+
+def interrupted(cluster: FakeCluster, results: Path) -> Earlier:
+    """What is kept of a run that somebody interrupts."""
+    with pytest.raises(KeyboardInterrupt):
+        race(cluster, results)
+    assert cluster.there == set()
+    folder = RunFolder((results / "latest").resolve())
+    kept = read_summary(folder.path)
+    assert not kept.complete
+    return Earlier(read_trials(folder.trials_path), kept.limits)
+
+
 def test_every_cell_has_a_pilot_and_its_trials_and_nothing_is_left(tmp_path: Path) -> None:
     cluster = FakeCluster(plan())
     summary, ui, folder = race(cluster, tmp_path)
-    assert summary.complete
-    assert summary.passed
+    assert (summary.complete, summary.passed) == (True, True)
     assert [cell.trials for cell in summary.cells] == [2, 2]
     assert [step.kind for step in ui.steps] == ["pilot"] * 2 + ["trial"] * 4
     assert [(step.number, step.total) for step in ui.steps] == [(number, 4) for number in (0, 0, 1, 2, 3, 4)]
@@ -49,10 +70,6 @@ def test_every_cell_has_a_pilot_and_its_trials_and_nothing_is_left(tmp_path: Pat
 def test_a_trial_that_was_too_short_is_taken_again_with_more_records(tmp_path: Path) -> None:
     class WarmsUp(FakeCluster):
         """Is fifty times as fast in trials as it was in its pilot."""
-
-        def audit(self) -> None:
-            self.rate = 50_000.0
-            super().audit()
 
         def load(self, names, *what, **how):  # type: ignore[no-untyped-def]
             self.rate = 1_000.0 if names.trial.endswith("pilot") else 50_000.0
@@ -69,23 +86,10 @@ def test_a_trial_that_was_too_short_is_taken_again_with_more_records(tmp_path: P
 
 
 def test_an_interrupted_run_keeps_its_trials_and_is_taken_up_again(tmp_path: Path) -> None:
-    class Interrupted(FakeCluster):
-        def audit(self) -> None:
-            if self.calls.count("audit") == 2:
-                raise KeyboardInterrupt
-            super().audit()
-
-    cluster = Interrupted(plan())
-    with pytest.raises(KeyboardInterrupt):
-        race(cluster, tmp_path)
-    assert cluster.there == set()
-    folder = RunFolder((tmp_path / "latest").resolve())
-    kept = read_trials(folder.trials_path)
-    assert len(kept) == 2
-    assert not read_summary(folder.path).complete
-    summary, ui, _ = race(FakeCluster(plan()), tmp_path, Earlier(kept))
-    assert summary.complete
-    assert [cell.trials for cell in summary.cells] == [2, 2]
+    earlier = interrupted(Interrupted(plan()), tmp_path)
+    assert len(earlier.trials) == 2
+    summary, ui, _ = race(FakeCluster(plan()), tmp_path, earlier)
+    assert (summary.complete, [cell.trials for cell in summary.cells]) == (True, [2, 2])
     assert sum(step.kind == "trial" for step in ui.steps) == 2
 
 
@@ -107,8 +111,7 @@ def test_what_was_started_again_is_warmed_up_if_that_can_be(tmp_path: Path) -> N
 
     cluster = Dies(plan(pipelines=["postgres/jdbc"]))
     summary, ui, _ = race(cluster, tmp_path)
-    assert summary.complete
-    assert [cell.trials for cell in summary.cells] == [2]
+    assert (summary.complete, [cell.trials for cell in summary.cells]) == (True, [2])
     assert any("no broker answers" in line for line in ui.lines), ui.lines
     assert "starting connect-2 again" in ui.lines
     assert [step.kind for step in ui.steps] == ["pilot", "trial", "trial"]
@@ -167,23 +170,13 @@ def test_trials_that_were_not_warm_are_replaced_at_the_end_in_blocks_of_their_ow
 
 
 def test_a_run_that_is_interrupted_in_its_replacements_goes_on_with_them(tmp_path: Path) -> None:
-    def cold(cluster: FakeCluster) -> FakeCluster:
-        cluster.compiling = lambda: 0.5 if cluster.calls.count("audit") < 2 else 0.0
-        return cluster
-
-    class Interrupted(FakeCluster):
-        def audit(self) -> None:
-            if self.calls.count("audit") == 5:
-                raise KeyboardInterrupt
-            super().audit()
-
     keys = {"drain": {"warm_up_seconds": 0.1}}
-    with pytest.raises(KeyboardInterrupt):
-        race(cold(Interrupted(plan(**keys))), tmp_path)
-    folder = RunFolder((tmp_path / "latest").resolve())
-    kept = read_trials(folder.trials_path)
-    assert [trial.replaces is not None for trial in kept] == [False] * 4 + [True]
-    summary, ui, _ = race(FakeCluster(plan(**keys)), tmp_path, Earlier(kept))
+    cold = Interrupted(plan(**keys))
+    cold.audits = 5
+    cold.compiling = lambda: 0.5 if cold.calls.count("audit") < 2 else 0.0
+    earlier = interrupted(cold, tmp_path)
+    assert [trial.replaces is not None for trial in earlier.trials] == [False] * 4 + [True]
+    summary, ui, _ = race(FakeCluster(plan(**keys)), tmp_path, earlier)
     assert [(cell.trials, cell.at_least) for cell in summary.cells] == [(2, None)] * 2
     assert [step.kind for step in ui.steps] == ["pilot", "trial"]
 
@@ -255,10 +248,7 @@ def test_a_run_that_ends_in_a_limit_is_taken_up_with_the_limits_that_lack(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     FakeLimits(monkeypatch, interrupts=3)
-    with pytest.raises(KeyboardInterrupt):
-        race(FakeCluster(plan(limits=True)), tmp_path)
-    folder = RunFolder((tmp_path / "latest").resolve())
-    earlier = Earlier(read_trials(folder.trials_path), read_summary(folder.path).limits)
+    earlier = interrupted(FakeCluster(plan(limits=True)), tmp_path)
     assert sum(len(limit.in_blocks) for limit in earlier.limits) == 3
     again = FakeLimits(monkeypatch)
     summary, _, _ = race(FakeCluster(plan(limits=True)), tmp_path, earlier)
@@ -277,14 +267,13 @@ def test_services_are_set_back_however_a_trial_ends(
 ) -> None:
     cluster = FakeCluster(plan(pipelines=[SET], trials=1))
 
-    def interrupted(*arguments: object, **how: object) -> None:
+    def interrupt(*arguments: object, **how: object) -> None:
         assert where == "load" or cluster.set_to == SETTINGS
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cluster, where, interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        race(cluster, tmp_path)
-    assert (cluster.set_to, cluster.there & {"target", "connector"}) == ({}, set())
+    monkeypatch.setattr(cluster, where, interrupt)
+    interrupted(cluster, tmp_path)
+    assert cluster.set_to == {}
 
 
 def test_how_a_sink_is_set_for_one_cell_alone_is_not_how_it_is_set(tmp_path: Path) -> None:
@@ -297,46 +286,34 @@ def test_how_a_sink_is_set_for_one_cell_alone_is_not_how_it_is_set(tmp_path: Pat
             )
             return sink
 
-    summary, _, _ = race(Telling(plan(pipelines=["postgres/jdbc", SET], trials=1)), tmp_path / "both")
-    assert summary.environment["durability"] == {"postgres": {"synchronous_commit": "on", "fsync": "on"}}
-    summary, _, _ = race(Telling(plan(pipelines=[SET], trials=1)), tmp_path / "one")
-    assert summary.environment["durability"] == {"postgres": {"synchronous_commit": None, "fsync": "on"}}
+    for pipelines, commit in ((["postgres/jdbc", SET], "on"), ([SET], None)):
+        summary, _, _ = race(Telling(plan(pipelines=pipelines, trials=1)), tmp_path / str(commit))
+        assert summary.environment["durability"] == {"postgres": {"synchronous_commit": commit, "fsync": "on"}}
 
 
-def visits(*seen: tuple[float | None, float | None]) -> list[Pilot]:
-    return [Pilot(rate, compiling_share=share) for rate, share in seen]
+# What was seen at each visit: the rate, and the share of the time in which JVMs compiled.
+VISITS: dict[str, tuple[list[tuple[float | None, float | None]], bool]] = {
+    "was warm before": ([(1_000, 0.02)], True),
+    "compiles": ([(1_000, 0.5)], False),
+    "nothing known of its JVMs": ([(1_000, None)], False),
+    "as fast again": ([(1_000, None), (1_100, None)], True),
+    "faster again": ([(1_000, None), (1_300, None)], False),
+    "stopped compiling, but became faster": ([(500, 0.5), (1_000, 0.02)], False),
+    "stopped compiling, then as fast": ([(500, 0.5), (1_000, 0.02), (1_050, 0.02)], True),
+    "compiles again": ([(1_000, 0.02), (900, 0.3)], False),
+    "stores nothing": ([(None, None)], True),
+    "came to life, warm": ([(None, None), (1_000, 0.02)], True),
+    "came to life, nothing known": ([(None, None), (1_000, None)], False),
+}
 
 
-@pytest.mark.parametrize(
-    ("seen", "warm"),
-    [
-        ([(1_000, 0.02)], True),
-        ([(1_000, 0.5)], False),
-        ([(1_000, None)], False),
-        ([(1_000, None), (1_100, None)], True),
-        ([(1_000, None), (1_300, None)], False),
-        ([(500, 0.5), (1_000, 0.02)], False),
-        ([(500, 0.5), (1_000, 0.02), (1_050, 0.02)], True),
-        ([(1_000, 0.02), (900, 0.3)], False),
-        ([(None, None)], True),
-        ([(None, None), (1_000, 0.02)], True),
-        ([(None, None), (1_000, None)], False),
-    ],
-    ids=[
-        "was warm before", "compiles", "nothing known of its JVMs", "as fast again", "faster again",
-        "stopped compiling, but became faster", "stopped compiling, then as fast", "compiles again", "stores nothing",
-        "came to life, warm", "came to life, nothing known",
-    ],
-)  # fmt: skip
-def test_a_pipeline_is_warm_when_its_jvms_do_not_compile_and_it_becomes_no_faster(
-    seen: list[tuple[float | None, float | None]], warm: bool
-) -> None:
-    assert is_warm(visits(*seen), 0.1) is warm
+@pytest.mark.parametrize("seen", VISITS)
+def test_a_pipeline_is_warm_when_its_jvms_do_not_compile_and_it_becomes_no_faster(seen: str) -> None:
+    visits, warm = VISITS[seen]
+    assert is_warm([Pilot(rate, compiling_share=share) for rate, share in visits], 0.1) is warm
 
 
 def test_the_cells_that_are_not_warm_share_the_time_that_is_left_and_the_slowest_has_more_of_it() -> None:
-    assert share_of(120, 6, 6) == 30
-    assert share_of(90, 5, 6) == 27
+    assert (share_of(120, 6, 6), share_of(90, 5, 6)) == (30, 27)
     # A shorter pilot would have no rate; the last one has what is left.
-    assert share_of(20, 6, 6) == 6
-    assert share_of(24, 1, 6) == 24
+    assert (share_of(20, 6, 6), share_of(24, 1, 6)) == (6, 24)

@@ -35,11 +35,8 @@ def taken(cell: Cell, block: int, **fields: Any) -> TrialRecord:
 def run_of(plan: Plan, **first: Any) -> list[TrialRecord]:
     """All blocks of a plan, in which the first trial of the first cell is so."""
     cells = expand(plan, 3)
-    return [
-        taken(cell, block, **(first if cell == cells[0] and block == 1 else {}))
-        for block in range(1, plan.most_blocks + 1)
-        for cell in cells
-    ]
+    order = [(cell, block) for block in range(1, plan.most_blocks + 1) for cell in cells]
+    return [taken(*order[0], **first), *(taken(*each) for each in order[1:])]
 
 
 @pytest.mark.parametrize(

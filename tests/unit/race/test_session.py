@@ -17,6 +17,7 @@ from sinkbench.race.session import resume_run, run_plan
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Usage
 from tests.support.fakecluster import FakeCluster
+from tests.support.present import present
 
 PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "trials": 2, "seed": 1})
 
@@ -32,7 +33,7 @@ class FakeStack:
         self.lock_file = folder / "race.lock"
         self.endpoints = SimpleNamespace(shared=False, stack_file=None, sinks={}, connect_variables={})
         self.calls: list[str] = []
-        self.runs = runs
+        self.runs, self.broken = runs, False
         self.own_container: str | None = None
         self.id = "7 100.00"
 
@@ -40,14 +41,15 @@ class FakeStack:
         return self.id if self.runs else None
 
     def up(self, say: Any) -> None:
+        if self.broken:
+            raise StackError("kafka: did not start")
         self.calls.append("up")
         self.runs = True
 
     def down(self) -> None:
         self.calls.append("down")
 
-    def usage(self) -> Usage:
-        return Usage()
+    usage = Usage
 
 
 @pytest.fixture
@@ -62,14 +64,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     monkeypatch.setattr(session, "commit", lambda folder: None)
     # A race on this checkout may go on meanwhile.
     monkeypatch.setattr(session, "only_race", lambda lock, checkout, *rest: only_race(lock, lock.parent, *rest))
-    asked = {
-        "preflight": {},
-        "validate_configs": {},
-        "sweep": ["topic tides_x"],
-        "check_alone": None,
-        "check_pipelines": None,
-    }
-    for name, found in asked.items():
+    asked = {"preflight": {}, "validate_configs": {}, "sweep": ["topic tides_x"]}
+    for name, found in {**asked, "check_alone": None, "check_pipelines": None}.items():
         monkeypatch.setattr(session, name, lambda *arguments, found=found: found)
     return fake
 
@@ -88,8 +84,7 @@ def test_a_stack_that_is_down_is_started_and_stopped(cluster: FakeCluster, tmp_p
     (folder, summary), output = run(stack, tmp_path)
     assert stack.calls == ["up", "down"]
     assert cluster.calls[-1] == "close"
-    assert summary.complete
-    assert summary.environment["stack"] == "fake"
+    assert (summary.complete, summary.environment["stack"]) == (True, "fake")
     assert folder.summary_path.exists()
     assert 0 < output.index(f"run {folder.run}; Ctrl-C keeps") < output.index("[1 of ")
     assert "removed what an earlier run left behind: topic tides_x" in output
@@ -114,8 +109,7 @@ def test_a_stack_that_a_killed_race_has_started_is_stopped_by_the_next(cluster: 
     stack = killed(tmp_path)
     _, output = run(stack, tmp_path)
     assert stack.calls == ["up", "down"]
-    said = "the stack was started by the race of 20261121T034800Z-quick, which was killed; it is stopped in the end"
-    assert said in output
+    assert "started by the race of 20261121T034800Z-quick, which was killed; it is stopped in the end" in output
     assert StarterNote(stack).run() is None  # type: ignore[arg-type]
     for name, value in (("id", "8 200.00"), ("own_container", "controller")):
         # It was started anew, or holds the race.
@@ -125,14 +119,9 @@ def test_a_stack_that_a_killed_race_has_started_is_stopped_by_the_next(cluster: 
         assert stack.calls == ["up", "offer"]
 
 
-def test_what_was_started_is_stopped_when_a_service_cannot_be_started(
-    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(say: Any) -> None:
-        raise StackError("kafka: did not start")
-
+def test_what_was_started_is_stopped_when_a_service_cannot_be_started(cluster: FakeCluster, tmp_path: Path) -> None:
     stack = FakeStack(tmp_path)
-    monkeypatch.setattr(stack, "up", broken)
+    stack.broken = True
     with pytest.raises(StackError):
         run(stack, tmp_path)
     assert stack.calls == ["down"]
@@ -150,8 +139,6 @@ def test_an_interrupted_race_says_how_to_go_on_and_can_be_resumed(cluster: FakeC
     assert "the others are taken by: sinkbench resume " in note
     cluster.refuses = None
     (folder,) = (tmp_path / "results").glob("2*")
-    unfinished = load_unfinished(folder, CHECKOUT / "connectors")
-    assert unfinished is not None
+    unfinished = present(load_unfinished(folder, CHECKOUT / "connectors"))
     _, summary = resume_run(FakeStack(tmp_path), unfinished, Console(file=io.StringIO()))  # type: ignore[arg-type]
-    assert summary.complete
-    assert (len(summary.resumed), summary.cells[0].trials) == (1, 2)
+    assert (summary.complete, len(summary.resumed), summary.cells[0].trials) == (True, 1, 2)

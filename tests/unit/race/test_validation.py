@@ -1,5 +1,6 @@
 """What is made of Connect's validation of a plan's configurations, before a race creates anything."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,6 +50,12 @@ def asked(folder: Path, text: str, said: Validation | ConnectError = SAID) -> As
     return Asked(load_plan(folder / "mine.yaml", CHECKOUT / "connectors"), said)
 
 
+def refusal(cluster: Asked) -> str:
+    with pytest.raises(PlanError) as refused:
+        cluster.run()
+    return str(refused.value)
+
+
 PLAIN = "pipelines: [postgres/jdbc]\nmultiples: [1, 2, 4]\n"
 OVERRIDDEN = """pipelines:
   - postgres/jdbc
@@ -64,8 +71,8 @@ def test_each_pipeline_is_validated_once_and_an_unknown_override_refused_with_it
     cluster = asked(tmp_path, PLAIN)
     cluster.run()
     assert (len(cluster.validated), cluster.lines) == (1, [])
-    with pytest.raises(PlanError, match=r"mine\.yaml:7: big: the key 'batch\.sise' .* mean 'batch\.size'\?$"):
-        asked(tmp_path, OVERRIDDEN.replace("KEY", "batch.sise")).run()
+    said = refusal(asked(tmp_path, OVERRIDDEN.replace("KEY", "batch.sise")))
+    assert re.search(r"mine\.yaml:7: big: the key 'batch\.sise' .* mean 'batch\.size'\?$", said)
 
 
 @pytest.mark.parametrize(
@@ -86,37 +93,30 @@ def test_an_override_is_listed_or_handed_on(key: str, is_unread: bool) -> None:
 
 def test_connects_own_errors_are_shown_with_their_key(tmp_path: Path) -> None:
     wrong = replace(SAID, errors={"batch.size": ("Invalid value x: Not a number",), "topics": ("no",)})
-    with pytest.raises(PlanError) as refused:
-        asked(tmp_path, PLAIN, wrong).run()
-    assert str(refused.value).replace(f"{tmp_path}/", "").splitlines() == [
+    assert refusal(asked(tmp_path, PLAIN, wrong)).replace(f"{tmp_path}/", "").splitlines() == [
         "mine.yaml:1: postgres/jdbc: Connect refuses 'batch.size': Invalid value x: Not a number",
         "connectors/postgres/jdbc.json:5: postgres/jdbc: Connect refuses 'topics': no",
     ]
     # The keys of a class that is refused are not called unread.
     wrong = replace(SAID, errors={"transforms.a.type": ("no such class",), **{f"key{n}": ("no",) for n in range(6)}})
-    with pytest.raises(PlanError) as refused:
-        asked(tmp_path, OVERRIDDEN.replace("KEY", "transforms.a.field"), wrong).run()
-    assert "transforms.a.field" not in str(refused.value)
-    assert "\nand " in str(refused.value)
-    assert len(str(refused.value).splitlines()) == 6
+    said = refusal(asked(tmp_path, OVERRIDDEN.replace("KEY", "transforms.a.field"), wrong))
+    assert ("transforms.a.field" in said, "\nand " in said, said.count("\n")) == (False, True, 5)
 
 
 def test_a_variable_that_the_workers_do_not_know_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match=r"'tasks.max' needs the variable DB_PORT, which the workers do not know"):
-        asked(tmp_path, PLAIN, replace(SAID, values={"tasks.max": "x:${env:DB_PORT}", "absent": "${env:B}"})).run()
+    unknown = replace(SAID, values={"tasks.max": "x:${env:DB_PORT}", "absent": "${env:B}"})
+    said = "'tasks.max' needs the variable DB_PORT, which the workers do not know"
+    assert said in refusal(asked(tmp_path, PLAIN, unknown))
 
 
 def test_a_connect_that_does_not_validate_stops_no_race_and_is_named_once(tmp_path: Path) -> None:
     cluster = asked(tmp_path, OVERRIDDEN.replace("KEY", "batch.sise"), ConnectError("HTTP 403: no"))
     cluster.run()
-    assert len(cluster.validated) == 2
-    assert cluster.lines == [
-        "the keys of connectors are not checked: Connect does not validate postgres/jdbc: HTTP 403: no"
-    ]
+    said = "the keys of connectors are not checked: Connect does not validate postgres/jdbc: HTTP 403: no"
+    assert (len(cluster.validated), cluster.lines) == (2, [said])
 
 
 def test_a_configuration_that_connect_cannot_read_is_refused_where_it_reads_others(tmp_path: Path) -> None:
     cluster = asked(tmp_path, OVERRIDDEN.replace("KEY", "consumer.override.max.poll.records"))
     cluster.refuses = "consumer.override.max.poll.records"
-    with pytest.raises(PlanError, match=r"mine.yaml:6: big: Connect cannot read the configuration: HTTP 500: Invalid"):
-        cluster.run()
+    assert "mine.yaml:6: big: Connect cannot read the configuration: HTTP 500: Invalid" in refusal(cluster)

@@ -105,8 +105,7 @@ def test_what_a_foreign_load_can_explain_is_no_verdict() -> None:
     assert "cannot tell" in as_text(compared(compare(quiet, disturbed)))
     # It is no proof that B is slower, and none that it is not.
     found = gate(compare(quiet, disturbed), 5.0)
-    why = "cannot tell: slower by more than 5 %, which a disturbance can explain; run it again"
-    assert (found.failures, found.inconclusive, found.remarks) == ([], [f"{why}: postgres/jdbc@3x1 (20.0 %)"], [])
+    assert (found.failures, len(found.inconclusive), found.remarks) == ([], 1, [])
     # The difference that explains it stands first.
     first, *_ = compare(quiet, disturbed).differences
     assert first.in_words == "postgres/jdbc@3x1 foreign load was 0.0 cores, is 0.5 cores"
@@ -185,20 +184,6 @@ def test_invalid_trials_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("load", "said"),
-    [
-        ({"record_bytes": 1024}, "record_bytes 512 against 1024"),
-        ({"keys": 1}, "keys 10000 against 1"),
-        ({"partitions": 48}, "partitions 24 against 48"),
-        ({"compression": "zstd"}, "compression none against zstd"),
-    ],
-)
-def test_other_records_are_not_comparable(load: dict[str, object], said: str) -> None:
-    cell = only(kept({CELL: FAST}), kept({CELL: SLOW}, plan={"load": load}))
-    assert (cell.verdict, cell.why) == ("not comparable", said)
-
-
-@pytest.mark.parametrize(
     ("changes", "why"),
     [
         ({"pipeline": "postgres/jdbc-tuned"}, "pipeline postgres/jdbc against postgres/jdbc-tuned"),
@@ -210,8 +195,28 @@ def test_another_cell_is_not_comparable(changes: dict[str, Any], why: str) -> No
     assert only(kept({CELL: FAST}), kept({replace(CELL, **changes): SLOW})).why == why
 
 
-def test_another_stack_or_another_durability_of_kafka_is_not_comparable() -> None:
-    assert only(kept({CELL: FAST}), kept({CELL: SLOW}, {"stack": "compose"})).why == "stack local against compose"
+LOSSY = Audit(produced=100, stored=99, lost=1, duplicates=0)
+UNWATCHED = [{"pipeline": "postgres/jdbc", "probes": False}]
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"plan": {"load": {"record_bytes": 1024}}}, "record_bytes 512 against 1024"),
+        ({"plan": {"load": {"keys": 1}}}, "keys 10000 against 1"),
+        ({"plan": {"load": {"partitions": 48}}}, "partitions 24 against 48"),
+        ({"plan": {"load": {"compression": "zstd"}}}, "compression none against zstd"),
+        ({"plan": {"pipelines": UNWATCHED}}, "probes True against False"),
+        ({"environment": {"stack": "compose"}}, "stack local against compose"),
+        ({"audit": LOSSY}, "run B: LOST 6"),
+    ],
+)
+def test_another_load_stack_or_a_loss_is_not_comparable(other: dict[str, Any], why: str) -> None:
+    cell = only(kept({CELL: FAST}), kept({CELL: SLOW}, **other))
+    assert (cell.verdict, cell.why) == ("not comparable", why)
+
+
+def test_another_durability_of_kafka_is_not_comparable() -> None:
     flushed: list[dict[str, JsonValue]] = [
         {"durability": {"kafka": {"log.flush.interval.messages": each}}} for each in ("9223372036854775807", "1")
     ]
@@ -221,11 +226,6 @@ def test_another_stack_or_another_durability_of_kafka_is_not_comparable() -> Non
     sent = [Durability(kafka=f"acks all, {each} of 3 in sync") for each in (3, 1)]
     found = only(*(kept({CELL: FAST}, durability=each) for each in sent))
     assert found.why == "durability of a sent record acks all, 3 of 3 in sync against acks all, 1 of 3 in sync"
-
-
-def test_another_number_of_probes_is_not_comparable() -> None:
-    without = kept({CELL: SLOW}, plan={"pipelines": [{"pipeline": "postgres/jdbc", "probes": False}]})
-    assert only(kept({CELL: FAST}), without).why == "probes True against False"
 
 
 def test_another_promise_of_the_sink_is_not_comparable() -> None:
@@ -238,12 +238,6 @@ def test_another_promise_of_the_sink_is_not_comparable() -> None:
     )
     assert only(kept({CELL: FAST}, durability=on), kept({CELL: SLOW}, durability=on)).verdict == "slower"
     assert only(kept({CELL: FAST}), kept({CELL: SLOW}, durability=off)).verdict == "slower"
-
-
-def test_a_cell_with_a_loss_is_not_comparable_whatever_its_rate() -> None:
-    lossy = Audit(produced=100, stored=99, lost=1, duplicates=0)
-    cell = only(kept({CELL: FAST}), kept({CELL: FAST}, audit=lossy))
-    assert (cell.verdict, cell.why) == ("not comparable", "run B: LOST 6")
 
 
 def test_what_differs_besides_the_figures_is_listed() -> None:
@@ -280,35 +274,23 @@ def test_anything_else_is_no_share(text: str) -> None:
         percent_of(text, "--fail-if-cpu-higher")
 
 
-def test_the_gate_fails_if_nothing_could_be_compared_or_a_cell_no_longer_passes() -> None:
-    nothing = "nothing was compared by rate: no cell is comparable"
-    few = gate(compare(kept({CELL: FAST}), kept({CELL: FAST[:3]})), 5)
-    assert (few.failures, len(few.inconclusive)) == ([], 1)
-    assert gate(compare(kept({}), kept({})), 5).failures == [nothing]
+def test_the_gate_fails_where_a_cell_no_longer_passes_and_names_what_it_could_not_compare() -> None:
+    assert gate(compare(kept({}), kept({})), 5).failures == ["nothing was compared by rate: no cell is comparable"]
     broken = compare(kept({CELL: FAST, BULK: FAST}), kept({CELL: FAST, BULK: []}))
     assert gate(broken, 5).failures == ["passed in run A and not in run B: elasticsearch/camel-bulk@3x1"]
+    few = gate(compare(kept({CELL: FAST, BULK: FAST}), kept({CELL: FAST, BULK: FAST[:3]})), 5)
+    assert (few.failures, few.remarks[-1]) == ([], "not compared, the table says why: elasticsearch/camel-bulk@3x1")
 
 
-@pytest.mark.parametrize(
-    ("percent", "failures"), [(25, []), (5, ["slower by more than 5 %: postgres/jdbc@3x1 (20.0 %)"])]
-)
-def test_the_gate_fails_only_beyond_its_share(percent: float, failures: list[str]) -> None:
-    assert gate(compare(kept({CELL: FAST}), kept({CELL: SLOW})), percent).failures == failures
-
-
-def test_the_gate_names_what_it_could_not_compare() -> None:
-    found = gate(compare(kept({CELL: FAST, BULK: FAST}), kept({CELL: FAST, BULK: FAST[:3]})), 5)
-    assert (found.failures, found.remarks[-1]) == ([], "not compared, the table says why: elasticsearch/camel-bulk@3x1")
+def updated(run: StoredRun, fields: Sequence[dict[str, Any]]) -> StoredRun:
+    """The run with these fields of its trials."""
+    return replace(run, trials=[each.model_copy(update=of) for each, of in zip(run.trials, fields, strict=True)])
 
 
 def costing(seconds: Sequence[float], rates: Sequence[float] = FAST, **also: float | None) -> StoredRun:
     """A run of one cell whose trials took so many CPU seconds a million records, of Connect and PostgreSQL together."""
-    run = kept({CELL: rates})
     costs = [{"connect": each / 4, "postgres": 3 * each / 4, "controller": 9.0, **also} for each in seconds]
-    trials = [
-        each.model_copy(update={"cpu_seconds_per_million": cost}) for each, cost in zip(run.trials, costs, strict=True)
-    ]
-    return replace(run, trials=trials)
+    return updated(kept({CELL: rates}), [{"cpu_seconds_per_million": cost} for cost in costs])
 
 
 CHEAP = [43.3, 43.4, 43.9, 43.5, 43.2, 43.6]
@@ -326,12 +308,8 @@ def test_cpu_time_tells_what_rates_that_scatter_do_not() -> None:
 
 def holding(memory: Sequence[float], disk: float | None = 410.0) -> StoredRun:
     """A run of one cell whose trials held so many bytes of memory, and took so many on disk for a record."""
-    run = kept({CELL: FAST})
-    taken = [
-        each.model_copy(update={"total_peak_memory_bytes": held, "disk_bytes_per_record": disk})
-        for each, held in zip(run.trials, memory, strict=True)
-    ]
-    return replace(run, trials=taken)
+    taken = [{"total_peak_memory_bytes": held, "disk_bytes_per_record": disk} for held in memory]
+    return updated(kept({CELL: FAST}), taken)
 
 
 def test_what_one_run_did_not_measure_is_not_compared() -> None:
@@ -344,8 +322,7 @@ def test_latencies_under_a_constant_load_are_compared() -> None:
         cell = replace(CELL, mode="sustain", offered=5_000.0)
         run = kept({cell: FAST}, plan={"mode": "sustain", "sustain": {"records_per_second": 5_000}})
         late = [LatencyMs(p50=5.0, p99=p99 + place / 10, count=9) for place in range(len(FAST))]
-        trials = [each.model_copy(update={"latency_ms": of}) for each, of in zip(run.trials, late, strict=True)]
-        return replace(run, trials=trials)
+        return updated(run, [{"latency_ms": each} for each in late])
 
     found = compare(at(20), at(40))
     assert [found.by[name][0].verdict for name in ("p50 ms", "p99 ms")] == ["no difference found", "longer"]

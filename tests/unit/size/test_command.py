@@ -17,6 +17,7 @@ from sinkbench.summary.cells import summary_of
 from tests.support.trials import connectors_in, trial
 
 CPU = {"kafka": 0.5, "connect": 6.0, "postgres": 10.0}
+LATENCY = latency_of([120_000] * 9_999)
 BOUNDED = Lag(verdict="bounded", growth_per_second=0)
 JDBC, BULK = "postgres/jdbc", "elasticsearch/camel-bulk"
 # Days of November.
@@ -33,17 +34,13 @@ def store(
     cells = expand(plan, 3)
     for cell in cells:
         rate = cell.offered or 30_000 * cell.tasks / (1 + 0.05 * (cell.tasks - 1))
-        latency = (
-            {"latency_ms": latency_of([120_000] * 9_999), "offered_records_per_second": rate, "lag": BOUNDED}
-            if cell.offered
-            else {}
-        )
-        seen = {"cpu_seconds_per_million": CPU, "connections": Connections(clients_peak=6 * cell.tasks)}
+        seen: dict[str, Any] = {"cpu_seconds_per_million": CPU, "invalid": [failed] * bool(failed)}
+        seen["connections"] = Connections(clients_peak=6 * cell.tasks)
+        if cell.offered:
+            seen |= {"latency_ms": LATENCY, "offered_records_per_second": rate, "lag": BOUNDED}
         for block in range(1, count + 1):
             name = f"{cell.sink}{cell.tasks}-{block}"
-            folder.append_trial(
-                trial(rate - block, cell, trial=name, block=block, invalid=[failed] * bool(failed), **seen, **latency)
-            )
+            folder.append_trial(trial(rate - block, cell, trial=name, block=block, **seen))
     taken = read_trials(folder.trials_path)
     folder.write_summary(summary_of(folder.run, plan, cells, taken, complete=complete, environment={}))
     return folder.run
@@ -137,14 +134,11 @@ def test_without_a_run_the_commands_that_measure_are_named(
     [
         ("", "Missing option '--rate'"),
         ("--rate 0", "'--rate': Input should be greater"),
-        ("--rate 20k", "'--rate': Input should be a valid number"),
         ("--rate 9 --bytes -1", "'--bytes': Input should be greater"),
         ("--rate 9 --p99 1", "--p99 1: must be a time with its unit"),
-        ("--rate 9 --p99 1h", "--p99 1h: must be a time"),
         ("--rate 9 --p99 0.5ms", "is below what a poll of Kafka and a write take"),
         ("--rate 9 --queries some", "--queries some: must be all, none, or how many"),
         ("--rate 9 --headroom 1", "'--headroom': Input should be less"),
-        ("--rate 9 --headroom 30", "'--headroom': Input should be less"),
         ("--rate 9 --keep-days 0", "'--keep-days': Input should be"),
         ("--rate 9 --workers-may-fail -1", "'--workers-may-fail': Input should be"),
         ("--rate 9 --cores-per-worker nan", "'--cores-per-worker': Input should be"),

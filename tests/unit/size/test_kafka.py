@@ -97,9 +97,7 @@ def test_a_limit_that_is_infinite_is_none_in_json(capsys: pytest.CaptureFixture[
     ("asked", "words"),
     [
         ("--brokers 3 --storage-mb 0", "'--storage-mb': Input should be greater"),
-        ("--brokers 3 --network-mb -1", "'--network-mb': Input should be greater"),
         ("--brokers 3 --storage-mb nan", "'--storage-mb': Input should be"),
-        ("--brokers 3 --storage-mb 250GB", "'--storage-mb': Input should be a valid number"),
         ("--brokers 0", "--brokers 0: must be"),
         ("--brokers 12..3", "--brokers 12..3: must be"),
         ("--brokers 1..1000", "up to 30"),

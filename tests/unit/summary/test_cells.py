@@ -8,7 +8,7 @@ from sinkbench.analysis.content import NOT_AS_SENT
 from sinkbench.errors import ReasonCode
 from sinkbench.metrics.names import in_short
 from sinkbench.results import Asked, Audit, Bloat, CellSummary, Connections, Pool, Reason, TrialRecord
-from sinkbench.summary.cells import cpu_by_block, scalings, summarize, valid_by_block
+from sinkbench.summary.cells import cpu_by_block, scalings, summarize
 from tests.support.present import present
 from tests.support.trials import CELL, CLEAN, JDBC, OTHER, a_cell, trial
 
@@ -30,10 +30,6 @@ def test_a_cell_has_the_median_and_the_span_of_its_trials() -> None:
     assert (rate.values, rate.blocks) == ([3000, 1000, 2000], [1, 1, 1])
     assert (cell.trials, cell.verdict, cell.passed, cell.placement) == (3, "ok", True, {"w": 2})
     assert (cell.tasks, cell.tasks_per_worker, cell.workers) == (24, 8, 3)
-
-
-def test_pilots_are_left_out() -> None:
-    assert cell_of(trial(1.0, pilot=True), trial(5.0)).trials == 1
 
 
 def test_a_trial_of_no_cell_of_the_plan_is_refused() -> None:
@@ -78,11 +74,8 @@ def test_altered_and_foreign_records_fail_the_cell(counts: dict[str, int], verdi
 
 
 def test_what_is_altered_is_named() -> None:
-    audit, note = (
-        CLEAN.model_copy(update={"compared": 64, "altered": 3}),
-        f"3 of 64 {NOT_AS_SENT}n changed; n from 7 to 8",
-    )
-    cell = cell_of(trial(), trial(audit=audit, notes=["another", note]))
+    audit = CLEAN.model_copy(update={"compared": 64, "altered": 3})
+    cell = cell_of(trial(), trial(audit=audit, notes=["another", f"3 of 64 {NOT_AS_SENT}n changed; n from 7 to 8"]))
     assert cell.verdict == "ALTERED 3 of 64 compared: n changed; n from 7 to 8"
 
 
@@ -105,9 +98,8 @@ def test_a_trial_without_an_audit_is_counted_next_to_the_zero_whether_it_is_vali
     cell = cell_of(trial(), died)
     assert (cell.audit, cell.not_audited) == (CLEAN, 1)
     assert cell.passed
-    assert cell.notes[-1] == (
-        "not audited in 1 of 2 trials, so what is lost there is not known: it could not be finished"
-    )
+    unknown = "so what is lost there is not known: it could not be finished"
+    assert cell.notes[-1] == f"not audited in 1 of 2 trials, {unknown}"
     alone = cell_of(died, trial(None, audit=None, invalid=["x"]))
     assert (alone.audit, alone.not_audited) == (None, 2)
     assert alone.notes[-1].startswith("not audited in 2 of 2 trials")
@@ -123,10 +115,7 @@ def test_records_that_went_twice_when_a_service_died_are_a_note_and_lost_ones_ar
     twice = Audit(produced=100, stored=104, lost=0, duplicates=4)
     cell = cell_of(trial(), interrupted(twice))
     assert (present(cell.audit).duplicates, cell.passed) == (4, True)
-    assert cell.notes[-1] == (
-        "seq of trial t1 (block 1): stored more than once 3-6; a task that begins again after trouble delivers at least"
-        " once"
-    )
+    assert cell.notes[-1].startswith("seq of trial t1 (block 1): stored more than once 3-6; a task that begins again")
     assert cell_of(trial(), trial(audit=twice)).verdict == "DUPLICATED 4"
     assert cell_of(trial(), interrupted(Audit(produced=100, stored=98, lost=2, duplicates=0))).verdict == "LOST 2"
 
@@ -163,14 +152,11 @@ def test_connections_are_the_most_of_any_trial_and_stay_unknown_if_none_knew() -
 
 
 def test_a_peak_that_others_connections_hid_in_one_trial_is_not_known() -> None:
-    cell = cell_of(
-        trial(connections=Connections(clients_peak=36, server_peak=36, server_limit=100)),
-        trial(connections=Connections(server_limit=100, others=2)),
-    )
-    assert cell.connections == Connections(server_limit=100, others=2)
-    assert cell.notes == [
-        "peak connections not known: 2 connections were opened by others while a connector ran; race without them"
-    ]
+    known = Connections(clients_peak=36, server_peak=36, server_limit=100)
+    hidden = Connections(server_limit=100, others=2)
+    cell = cell_of(trial(connections=known), trial(connections=hidden))
+    assert cell.connections == hidden
+    assert cell.notes[0].startswith("peak connections not known: 2 connections were opened by others")
 
 
 def test_trials_that_were_not_alone_are_left_out_and_named() -> None:
@@ -269,18 +255,6 @@ def test_a_service_that_was_not_seen_makes_the_sum_unknown() -> None:
     assert cell_of(*costing(43.3, postgres=None)).total_cpu_seconds_per_million is None
     assert cell_of(*costing(43.3), trial(block=2)).total_cpu_seconds_per_million is None
     assert cpu_by_block([*costing(43.3), trial(block=2)]) == {1: pytest.approx(43.3)}
-
-
-def test_the_rate_of_a_cell_that_is_not_warm_is_nowhere() -> None:
-    cold = [trial(rate, block=n, warm=False, compiling_share=0.4) for n, rate in enumerate((300.0, 500.0), start=1)]
-    warm = [trial(5_000.0, OTHER, block=n, warm=True) for n in (1, 2)]
-    first, second = summarize([CELL, OTHER], [*cold, *warm])
-    assert present(first.at_least).figures == {"fastest_trial": 500, "records_per_second": 500}
-    assert (first.fastest_trial, second.fastest_trial) == (500, 5_000)
-    assert (first.records_per_second, first.ratio, first.passed) == (None, None, True)
-    assert first.verdict == first.at_least.text
-    assert valid_by_block(cold) == {}
-    assert second.verdict == "ok"
 
 
 def test_only_a_label_with_several_numbers_of_tasks_has_a_scaling() -> None:

@@ -36,19 +36,12 @@ def test_each_part_is_its_price_times_what_a_million_records_take() -> None:
     assert found.per_million == pytest.approx(0.053)
 
 
-def test_records_that_are_kept_longer_cost_more_disk() -> None:
+def test_disk_costs_as_long_as_records_are_kept_and_what_has_no_price_is_left_out_of_the_sum() -> None:
     assert present(cost_of(cell(), PRICES.model_copy(update={"kept_months": 12.0}))).disk == pytest.approx(0.6)
-
-
-def test_what_has_no_price_is_left_out_of_the_sum() -> None:
-    found = present(cost_of(cell(disk_bytes_per_record=None), PRICES.model_copy(update={"disk_gb_month": None})))
-    assert found.disk is None
-    assert found.per_million == pytest.approx(0.003)
-
-
-def test_what_has_a_price_and_was_not_measured_leaves_no_sum() -> None:
-    found = present(cost_of(cell(total_peak_memory_bytes=None), PRICES))
-    assert (found.memory, found.per_million, found.cpu) == (None, None, pytest.approx(0.001))
+    free = present(cost_of(cell(disk_bytes_per_record=None), PRICES.model_copy(update={"disk_gb_month": None})))
+    assert (free.disk, free.per_million) == (None, pytest.approx(0.003))
+    unmeasured = present(cost_of(cell(total_peak_memory_bytes=None), PRICES))
+    assert (unmeasured.memory, unmeasured.per_million, unmeasured.cpu) == (None, None, pytest.approx(0.001))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.errors import ReasonCode
-from sinkbench.metrics.taken import at_least, rated
+from sinkbench.metrics.taken import at_least, quotable, rated
 from sinkbench.results import Audit, TrialRecord
 from tests.support.present import present
 from tests.support.trials import trial
@@ -38,6 +38,11 @@ def test_a_single_trial_that_was_not_warm_or_not_alone_is_left_out(unfit: dict[s
     trials = [*taken(300, **unfit), *taken(476, 480, warm=True)]
     assert at_least(trials) is None
     assert [each.records_per_second for each in rated(trials)] == [476, 480]
+
+
+def test_only_valid_trials_of_a_warm_cell_are_compared_and_no_pilots() -> None:
+    assert quotable(taken(300, 500, warm=False)) == []
+    assert quotable([*taken(9, pilot=True), *taken(8, invalid=["x"]), *taken(476)]) == taken(476)
 
 
 BEST = {"fastest_trial": 476, "records_per_second": 476}

@@ -4,10 +4,10 @@ import pytest
 
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
-from sinkbench.results import Audit, Recovery, RunSummary, TrialRecord
+from sinkbench.results import Audit, Recovery
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.cells import render
-from sinkbench.tables.faults import fault_line, fault_lines, matrix_table
+from sinkbench.tables.faults import fault_line, matrix_table
 from tests.support.trials import run_summary, trial
 
 PLAN = Plan.model_validate(
@@ -29,18 +29,7 @@ CLEAN = Audit(produced=20_000, stored=20_000, lost=0, duplicates=0)
 GOOD = Recovery(
     target="postgres", recovered=True, rate_seconds=0.0, first_record_seconds=0.0, began_seconds=6.0, ended_seconds=6.0
 )
-CALM = GOOD.model_copy(update={"target": ""})
-BAD = GOOD.model_copy(update={"target": "elasticsearch", "ended_seconds": 11.0, "rate_seconds": 12.25})
-
-
-def run() -> tuple[RunSummary, list[TrialRecord]]:
-    lost = Audit(produced=20_000, stored=18_800, lost=1_234, duplicates=34)
-    taken = []
-    for place, cell in enumerate(CELLS):
-        good = GOOD if cell.fault is not None and cell.fault.what != "none" else CALM
-        found = (BAD, lost) if cell.key == "elasticsearch/camel-bulk@3x1@1000!refuse sink" else (good, CLEAN)
-        taken.append(trial(None, cell, trial=f"t{place}", recovery=found[0], audit=found[1]))
-    return run_summary(*summarize(CELLS, taken)), taken
+LOST = Audit(produced=20_000, stored=18_800, lost=1_234, duplicates=34)
 
 
 def test_a_pipeline_that_stores_nothing_any_more_has_not_recovered_without_a_person() -> None:
@@ -65,8 +54,12 @@ def test_what_nothing_has_broken_does_not_come_back(seconds: float, said: list[s
 
 
 def printed(recovery: Recovery | None, audit: Audit | None) -> str:
-    """What is printed of a run whose last cell, of five, had this."""
-    summary, taken = run()
+    """What is printed of a run whose last cell, of five, had this, and another one with a fault has lost records."""
+    audits = [LOST if cell.key == "elasticsearch/camel-bulk@3x1@1000!refuse sink" else CLEAN for cell in CELLS]
+    calm = GOOD.model_copy(update={"target": ""})
+    known = [calm if cell.fault is None or cell.fault.what == "none" else GOOD for cell in CELLS]
+    seen = zip(CELLS, known, audits, strict=True)
+    taken = [trial(None, cell, recovery=back, audit=stored) for cell, back, stored in seen]
     taken[-1] = taken[-1].model_copy(update={"recovery": recovery, "audit": audit, "not_audited": "no answer"})
     summary = run_summary(*summarize(CELLS, taken))
     return f"{fault_line(summary)}\n{render(summary)}"
@@ -89,28 +82,9 @@ def test_what_is_not_known_and_what_never_recovered_is_in_no_good_count(
     assert (audit is None) is text.startswith("2 of 3 cells with a fault lost no record; ")
 
 
-def test_only_the_words_that_the_matrix_has_are_explained() -> None:
-    unseen = {"rate_seconds": None, "standstill_seconds": 8.0, "first_record_seconds": 8.0, "stuck_seconds": 0.0}
-    found = [CALM, GOOD.model_copy(update=unseen)]
-    cells = CELLS[:2]
-    taken = [
-        trial(None, cell, trial=cell.key, recovery=each, audit=CLEAN) for cell, each in zip(cells, found, strict=True)
-    ]
-    summary = run_summary(*summarize(cells, taken))
-    assert fault_lines(summary)[-1] == (
-        "flows: until records came again. rate not seen: it was not as before while records came."
-    )
-    (calm,) = CELLS[:1]
-    alone = run_summary(*summarize([calm], [trial(None, calm, recovery=CALM, audit=CLEAN)]))
-    assert fault_lines(alone) == []
-
-
 def test_a_drain_says_when_it_flowed_again_and_nothing_of_rates() -> None:
-    plan = PLAN.model_copy(update={"sustain": PLAN.sustain.model_copy(update={"backlog_records": 90_000})})
-    plan = plan.model_copy(
-        update={"sustain": plan.sustain.model_copy(update={"records_per_second": None}), "faults": PLAN.faults[:2]}
-    )
-    cells = expand(plan, 3)
+    backlog = PLAN.sustain.model_copy(update={"backlog_records": 90_000, "records_per_second": None})
+    cells = expand(PLAN.model_copy(update={"sustain": backlog, "faults": PLAN.faults[:2]}), 3)
     flows = Recovery(target="postgres", recovered=True, first_record_seconds=7.25, standstill_seconds=7.25)
     never_still, down = (
         flows.model_copy(update=each) for each in ({"first_record_seconds": 0.0}, {"recovered": False})

@@ -4,46 +4,18 @@ import pytest
 
 from sinkbench.analysis.words import money
 from sinkbench.metrics.cost import with_prices
-from sinkbench.results import CellSummary, Cost, Memory, Prices, Spread
+from sinkbench.results import Cost, Prices, Spread
 from sinkbench.tables.cells import render
-from tests.support.trials import CLEAN, cell_summary, run_summary
+from tests.support.trials import cell_summary, run_summary
 
 PRICES = Prices(currency="EUR", core_hour=0.04, memory_gb_hour=0.005, disk_gb_month=0.1)
-
-
-def spread(value: float) -> Spread:
-    return Spread(median=value, low=value, high=value, values=[value])
-
-
-def held(**fields: object) -> CellSummary:
-    known = {
-        "audit": CLEAN,
-        "peak_memory": {
-            "kafka": Memory(resident_bytes=9.1e8),
-            "connect": Memory(resident_bytes=2.4e9, heap_bytes=1.2e9),
-            "elasticsearch": Memory(resident_bytes=1.5e9, heap_bytes=6e8),
-            "pgbouncer": Memory(resident_bytes=4e5),
-        },
-        "total_peak_memory_bytes": spread(4.8e9),
-        "total_cpu_seconds_per_million": spread(90.0),
-        "disk_bytes_per_record": spread(410.4),
-        "fetched_bytes_per_record": 612.0,
-    }
-    fields = {"label": "elasticsearch/camel-bulk", **known, **fields}
-    return cell_summary(str(fields.pop("label")), 1_000.0, **fields)  # type: ignore[arg-type]
-
-
-def row_of(text: str, below: str) -> list[str]:
-    """The first row of the table with that header."""
-    lines = text.splitlines()
-    start = next(place for place, line in enumerate(lines) if line.startswith(below))
-    return lines[start + 2].split()
 
 
 @pytest.mark.parametrize("currency", ["[/b]", "EUR\\", ":smile:"])
 def test_a_currency_is_text_and_no_markup(currency: str) -> None:
     prices = PRICES.model_copy(update={"currency": currency})
-    text = render(with_prices(run_summary(held()), prices))
+    cpu = Spread(median=90.0, low=90.0, high=90.0, values=[90.0])
+    text = render(with_prices(run_summary(cell_summary("a/b", 1_000.0, total_cpu_seconds_per_million=cpu)), prices))
     assert f"cost in {currency} " in text
     assert f"0.04 {currency} a core-hour" in text
 
@@ -60,5 +32,6 @@ def test_money_has_two_decimals_or_three_digits(amount: float | None, text: str)
 
 
 def test_a_cost_without_its_sum_shows_its_parts() -> None:
-    run = run_summary(held(cost=Cost(cpu=0.5)), prices=PRICES)
-    assert row_of(render(run), "cost in EUR")[2:] == ["-", "0.500", "-", "-"]
+    run = run_summary(cell_summary("a/b", 1_000.0, cost=Cost(cpu=0.5)), prices=PRICES)
+    _, _, table = render(run).partition("\ncost in EUR")
+    assert table.splitlines()[2].split()[2:] == ["-", "0.500", "-", "-"]

@@ -28,10 +28,8 @@ def document(part: int, offset: int, **changed: Any) -> dict[str, Any]:
 
 
 def messages(part: int, first: int, end: int) -> list[Message]:
-    return [
-        Message((part, offset), (None, json.dumps(document(part, offset)).encode()), offset * 36_000 + 1)
-        for offset in range(first, end)
-    ]
+    stored = {offset: (None, json.dumps(document(part, offset)).encode()) for offset in range(first, end)}
+    return [Message((part, offset), each, offset * 36_000 + 1) for offset, each in stored.items()]
 
 
 def row(part: int, offset: int, **changed: Any) -> dict[str, Any]:
