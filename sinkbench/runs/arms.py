@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import TypeVar
 
+from pydantic import JsonValue
+
 from sinkbench.results import CellSummary, TrialRecord
 from sinkbench.runs.compare import Comparison, compare
 from sinkbench.runs.differences import pipelines
@@ -20,7 +22,9 @@ def compare_arms(run: StoredRun) -> list[Comparison]:
 def _only(run: StoredRun, arm: str) -> StoredRun:
     """The run as if it had one arm, under the names that the cells have in all arms."""
     entries = [each for each in pipelines(run.plan).values() if isinstance(each, dict) and each.get("arm") == arm]
-    plain = [{**each, "label": str(each["label"]).removesuffix(f" {arm}"), "arm": None} for each in entries]
+    plain: list[JsonValue] = [
+        {**each, "label": str(each["label"]).removesuffix(f" {arm}"), "arm": None} for each in entries
+    ]
     cells = [_plain(cell, arm) for cell in run.summary.cells if cell.arm == arm]
     return replace(
         run,
