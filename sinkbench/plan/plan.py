@@ -27,22 +27,8 @@ from sinkbench.secrets import conceal_in
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import YamlFile, mistake
 
-__all__ = [
-    "LEAST_BEFORE_FAULT",
-    "MODES",
-    "BlocksPlan",
-    "CapacityPlan",
-    "ConstantLoadPlan",
-    "DrainPlan",
-    "FaultsPlan",
-    "PipelineEntry",
-    "Plan",
-    "PlanDrain",
-    "PlanLoad",
-    "RescalePlan",
-    "SustainPlan",
-    "load_plan",
-]
+# Of other modules, for those that import this one.
+__all__ = ["MODES", "BlocksPlan", "DrainLoad", "PipelineEntry", "Plan", "PlanDrain", "PlanLoad"]
 
 LEAST_BEFORE_FAULT = 3.0
 """Seconds; a shorter time is too short for a rate."""

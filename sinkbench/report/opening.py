@@ -37,13 +37,10 @@ def opening(kept: StoredRun, rate: float | None = None) -> Opening:
     summary = kept.summary
     chart = rates(summary, kept.trials, rate)
     tables, notes = result(summary, 1_000)
-    parts = [
-        Table(("pipeline", *map(_head, HEADS[1:])), _rows(summary), "Result", numbers=(1, 2, 3, 4, 5))
-        if chart is not None and not is_load(summary)
-        else None,
-        *(of_rich(part, "Result") for part in tables if not isinstance(part, str)),
-    ]
-    shown = [part for part in parts if part is not None]
+    shown = [of_rich(part, "Result") for part in tables if not isinstance(part, str)]
+    if chart is not None and not is_load(summary):
+        texts = [row for _, each in rows(summary)[0] for row in each]
+        shown.insert(0, Table(("pipeline", *map(_head, HEADS[1:])), texts, "Result", numbers=(1, 2, 3, 4, 5)))
     needed = None if rate is None else required_table(summary, rate)
     return Opening(
         question=QUESTIONS[str(kept.plan.get("mode") or "drain")],
@@ -145,10 +142,6 @@ def _why_none(summary: RunSummary) -> str:
     if summary.cells[0].mode == "sustain":
         return f"{sum(cell.passed for cell in summary.cells)} of {len(summary.cells)} loads were kept up with."
     return "No answer: the run has nothing to compare; the tables have what was measured."
-
-
-def _rows(summary: RunSummary) -> list[list[str]]:
-    return [row for _, each in rows(summary)[0] for row in each]
 
 
 def _head(head: str) -> str:

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from sinkbench.analysis.intervals import ALPHA, FEWEST_BLOCKS, holm, p_value, ratio_of_medians, smallest_difference
@@ -85,14 +86,6 @@ class _Figure:
     unseen: str = ""
 
 
-def _latency(quantile: str) -> _Figure:
-    def of_trial(trial: TrialRecord) -> float | None:
-        found: float | None = getattr(trial.latency_ms, quantile, None)
-        return found
-
-    return _Figure(of_trial, "longer", "shorter", "only", "too few records for it")
-
-
 TOO_FEW: Verdict = "too few trials to tell"
 RATE, CPU = "records/s", "CPU s per million"
 FIGURES = {
@@ -104,7 +97,12 @@ FIGURES = {
     "bytes/record": _Figure(
         lambda trial: trial.disk_bytes_per_record, "larger", "smaller", unseen="the bytes on disk were not measured"
     ),
-    **{f"{name} ms": _latency(name) for name in ("p50", "p95", "p99")},
+    **{
+        f"{name} ms": _Figure(
+            partial(find, path=f"latency_ms.{name}"), "longer", "shorter", "only", "too few records for it"
+        )
+        for name in ("p50", "p95", "p99")
+    },
 }
 
 

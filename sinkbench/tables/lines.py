@@ -223,7 +223,8 @@ def _attributed(sink: str, found: Attribution) -> str:
     basis = f" [{several}]" if found.blocks > 1 else ""
     if gap.least <= 0:
         return f"not certainly slower than {sink} alone: {_microseconds(gap)} a record beyond its limit{basis}"
-    each = "; ".join(f"{name} {_microseconds(part)}, {_share(part, gap)}" for name, part in parts.items())
+    shares = {name: percent(max(part.estimate, 0.0) / gap.estimate) for name, part in parts.items()}
+    each = "; ".join(f"{name} {_microseconds(part)}, {shares[name]}" for name, part in parts.items())
     name, largest = max(parts.items(), key=lambda item: item[1].estimate)
     mostly = f"; most of it: {name}" if 2 * largest.least > gap.estimate else ""
     below = any(part.estimate < 0 for part in parts.values())
@@ -236,10 +237,6 @@ def _microseconds(part: Part) -> str:
     ends += [f"{part.low:.1f} to {part.high:.1f}"] if part.low < part.high else []
     in_brackets = f" ({', '.join(ends)})" if ends else ""
     return f"{max(part.estimate, 0.0):.1f} \N{MICRO SIGN}s{in_brackets}"
-
-
-def _share(part: Part, gap: Part) -> str:
-    return percent(max(part.estimate, 0.0) / gap.estimate)
 
 
 def scaling_table(scalings: Sequence[Scaling]) -> Table:

@@ -1,6 +1,5 @@
 """The result of a run on one screen: rates by the job that is done, what they show, and what to do next."""
 
-import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -16,7 +15,7 @@ from sinkbench.metrics.metric import find
 from sinkbench.metrics.names import cell_name, in_short
 from sinkbench.metrics.queries import job_of
 from sinkbench.results import CellSummary, RunSummary
-from sinkbench.runs.reader import StoredRun
+from sinkbench.runs.reader import StoredRun, started_at
 from sinkbench.summary.answers import compared_cells
 from sinkbench.summary.thresholds import threshold_lines
 from sinkbench.tables.answers import answer_lines
@@ -28,7 +27,6 @@ WIDTH = 100
 OPTIONS = ("queries", "cpu", "memory", "pool", "trials", "bottlenecks")
 """The keys of the sections that have an option of `sinkbench show`."""
 HEADS = ("", "records/s", "", "CPU s/\nmillion", "disk\nbytes", "connections", "held back by")
-_STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d\dZ")
 _LEAST_LAST = 11
 _LAST = len(HEADS) - 1
 _LEFT = (0, 2, _LAST)
@@ -69,8 +67,8 @@ def screen(kept: StoredRun, width: int = WIDTH, run: str = "") -> str:
 def title(kept: StoredRun) -> list[str]:
     """What was run, when, for how long, where, and under which load."""
     summary, found = kept.summary, kept.summary.environment
-    when = _STAMP.match(summary.run)
-    began = "{}-{}-{} {}:{} UTC".format(*when.groups()) if when else ""
+    when = started_at(summary.run)
+    began = f"{when[:16].replace('T', ' ')} UTC" if when else ""
     memory, cores = found.get("memory_bytes"), found.get("cpu_count")
     machine = [
         f"{counted(int(cores), 'core')}{_in_brackets(found.get('cpu_model'))}" if isinstance(cores, int) else "",
