@@ -51,7 +51,7 @@ def _took(cell: CellSummary) -> object:
 
 
 def _marked(cell: CellSummary, view: View) -> str:
-    return folded(view.marked(cell), _LONGEST_NAME)
+    return folded(marked_name(cell, view.summary), _LONGEST_NAME)
 
 
 def _currency(view: View) -> str:
@@ -133,7 +133,7 @@ def cpu_table(summary: RunSummary) -> Table | None:
     for cell, found in cells:
         total = find(cell, "total_cpu_seconds_per_million.median")
         texts = map(seconds_each, (total, *(found.get(name) for name in names)))
-        rows.append((view.marked(cell), *texts, *(column.text(cell, view) for column in shares)))
+        rows.append((marked_name(cell, summary), *texts, *(column.text(cell, view) for column in shares)))
     return new_table("CPU s per million", "all", *names, *(str(column.head) for column in shares), rows=rows)
 
 
