@@ -6,7 +6,7 @@ from sinkbench.analysis.words import whole
 from sinkbench.metrics.metric import find
 from sinkbench.metrics.names import cell_name
 from sinkbench.report.parts import Chart, Figure, Lines, Opening, PageSection, Table, of_rich
-from sinkbench.report.plots import Mark, Point, points
+from sinkbench.report.plots import Point, points
 from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.runs.reader import StoredRun
 from sinkbench.tables.answers import answer_lines, published_lines
@@ -98,11 +98,11 @@ def rates(summary: RunSummary, trials: list[TrialRecord], required: float | None
         groups += [(heading, made)] if made else []
     if not groups:
         return None
-    mark = None if required is None else Mark(required, f"required: {whole(required)} records/s")
+    limit = None if required is None else (required, f"required: {whole(required)} records/s")
     told = "; ".join(f"{row.name} {row.text}" for _, made in groups for row in made)
     return Figure(
         "Records stored a second. A line is a cell's median, a dot a trial; hollow: it was not warm or not steady.",
-        [Chart(f"Records stored a second by cell: {told}", points("rates", groups, "records/s", mark))],
+        [Chart(f"Records stored a second by cell: {told}", points("rates", groups, "records/s", limit))],
         "Records per second",
     )
 

@@ -53,9 +53,7 @@ def load_summary(path: Path) -> RunSummary:
     folder = RunFolder(file.parent)
     if file.exists() or not path.is_dir():
         summary = read_summary(file)
-        if file.name != _SUMMARY:
-            return summary
-        return summary if summary.complete else _up_to_date(folder, summary)
+        return summary if summary.complete or file.name != _SUMMARY else _up_to_date(folder, summary)
     trials = read_trials(folder.trials_path)
     if trials:
         try:
@@ -90,14 +88,11 @@ def _summed(folder: RunFolder, trials: list[TrialRecord], run: str, known: RunSu
     plan = _plan(folder.plan_path)
     workers = [each.workers for each in (*trials, *(known.cells if known else ()))]
     cells = expand(plan, workers[0]) if workers else []
-    if known is None:
-        return summary_of(run, plan, cells, trials, complete=False, environment={})
-    environment, limits, resumed = known.environment, known.limits, known.resumed
-    found = summary_of(
-        run, plan, cells, trials, complete=False, environment=environment, limits=limits, resumed=resumed
-    )
+    more = {} if known is None else {name: getattr(known, name) for name in ("limits", "resumed")}
+    environment = {} if known is None else known.environment
+    found = summary_of(run, plan, cells, trials, complete=False, environment=environment, **more)
     # The plan's file may have been redacted or edited since.
-    return found.model_copy(update={"plan": known.plan})
+    return found if known is None else found.model_copy(update={"plan": known.plan})
 
 
 def _plan(path: Path) -> Plan:

@@ -1,7 +1,7 @@
 """The result of a run on one screen: rates by the job that is done, what they show, and what to do next."""
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from rich.cells import cell_len
@@ -56,11 +56,12 @@ def screen(kept: StoredRun, width: int = WIDTH, run: str = "") -> str:
     said += [""] if said[-1] else []
     if asked := threshold_lines(summary):
         said += [asked[0], *(line for each in asked[1:] for line in _wrapped(each, width)), ""]
-    if shown := conclusions(kept):
+    # Its answers, then risks that its rates do not show.
+    if shown := [*answer_lines(summary), *risks(kept)]:
         said += ["What this run shows", *(line for each in shown for line in _wrapped(each, width))]
     said += [line for each in notes for line in _wrapped(each, width, "")]
     said += [""] if said[-1] else []
-    said += [*(line for each in _ending(kept, width, run) for line in _wrapped(each, width, ""))]
+    said += [line for each in _ending(kept, width, run) for line in _wrapped(each, width, "")]
     return "\n".join(said) + "\n"
 
 
@@ -69,9 +70,9 @@ def title(kept: StoredRun) -> list[str]:
     summary, found = kept.summary, kept.summary.environment
     when = started_at(summary.run)
     began = f"{when[:16].replace('T', ' ')} UTC" if when else ""
-    memory, cores = found.get("memory_bytes"), found.get("cpu_count")
+    memory, cores, model = (found.get(key) for key in ("memory_bytes", "cpu_count", "cpu_model"))
     machine = [
-        f"{counted(int(cores), 'core')}{_in_brackets(found.get('cpu_model'))}" if isinstance(cores, int) else "",
+        f"{counted(int(cores), 'core')}{f' ({model})' if model else ''}" if isinstance(cores, int) else "",
         f"{memory / 1e9:.0f} GB" if isinstance(memory, int | float) else "",
         str(found.get("system") or ""),
         f"stack {found['stack']}" if found.get("stack") else "",
@@ -241,14 +242,10 @@ def _aligned(groups: Sequence[tuple[str, Sequence[Sequence[str]]]], width: int) 
             yield from (line([*[""] * _LAST, text]) for text in more)
 
 
-def conclusions(kept: StoredRun) -> list[str]:
-    """What the run shows, a paragraph each: its answers, then risks that its rates do not show."""
-    return [*answer_lines(kept.summary), *risks(kept)]
-
-
 def loses_buffered(kept: StoredRun, cell: CellSummary) -> bool:
     """Whether a pipeline loses records when a task stops: its connector aggregates before it writes."""
-    return any(key.startswith("camel.aggregation.") for key in {**_config(kept, cell), **cell.overrides})
+    config = find(kept.connectors.get(cell.pipeline, {}), "config") or {}
+    return any(key.startswith("camel.aggregation.") for key in {**config, **cell.overrides})
 
 
 def risks(kept: StoredRun) -> list[str]:
@@ -258,10 +255,6 @@ def risks(kept: StoredRun) -> list[str]:
         return []
     loses = "loses" if len(named) == 1 else "lose"
     return [f"Risk: {', '.join(named)} {loses} buffered records when a task stops or a request is refused."]
-
-
-def _config(kept: StoredRun, cell: CellSummary) -> Mapping[str, object]:
-    return find(kept.connectors.get(cell.pipeline, {}), "config") or {}
 
 
 def _ending(kept: StoredRun, width: int, run: str) -> Iterator[str]:
@@ -284,7 +277,3 @@ def _wrapped(text: str, width: int, indent: str = "  ") -> list[str]:
     return textwrap.wrap(
         text, width, initial_indent=indent, subsequent_indent=f"{indent}    "[:4], break_on_hyphens=False
     )
-
-
-def _in_brackets(text: object) -> str:
-    return f" ({text})" if text else ""
