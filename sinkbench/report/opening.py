@@ -41,18 +41,14 @@ def opening(kept: StoredRun, rate: float | None = None) -> Opening:
     if chart is not None and not is_load(summary):
         texts = [row for _, each in rows(summary)[0] for row in each]
         shown.insert(0, Table(("pipeline", *map(_head, HEADS[1:])), texts, "Result", numbers=(1, 2, 3, 4, 5)))
-    needed = None if rate is None else required_table(summary, rate)
+    figures = [PageSection("rates", "Rates", [*([chart] if chart else []), *shown, *([Lines(notes)] if notes else [])])]
+    if rate is not None:
+        needed = of_rich(required_table(summary, rate), "Headroom, cores and disk at the required rate")
+        figures.append(PageSection("required", f"At {whole(rate)} records/s", [needed]))
     return Opening(
         question=QUESTIONS[str(kept.plan.get("mode") or "drain")],
         lead=answer_lines(summary) or [_why_none(summary)],
-        figures=[
-            PageSection("rates", "Rates", [*([chart] if chart else []), *shown, *([Lines(notes)] if notes else [])]),
-            PageSection(
-                "required",
-                f"At {whole(rate)} records/s",
-                [] if needed is None else [of_rich(needed, "Headroom, cores and disk at the required rate")],
-            ),
-        ],
+        figures=figures,
         asides=[
             PageSection("risks", "What could go wrong, and what was not tested", [Lines([*untested(kept)], True)]),
             PageSection("again", "How to reproduce it", [Lines([*reproduced(kept)])]),
@@ -87,14 +83,11 @@ def rates(summary: RunSummary, trials: list[TrialRecord], required: float | None
     for heading, cells in jobs(summary):
         made = []
         for cell in cells:
-            median = seen_rate(cell)
-            if median is not None:
+            if (median := seen_rate(cell)) is not None:
                 text = f"{whole(median)}{' not final' if cell.at_least else '' if cell.passed else ' NOT PASSED'}"
-                final = [trial.warm is not False and cell.at_least is None for trial in taken.get(cell.cell, [])]
-                values = [trial.records_per_second or 0.0 for trial in taken.get(cell.cell, [])]
-                made.append(
-                    Point(cell_name(cell, summary), cell.sink, text, median, list(zip(values, final, strict=True)))
-                )
+                final, own = cell.at_least is None, taken.get(cell.cell, [])
+                dots = [(trial.records_per_second or 0.0, final and trial.warm is not False) for trial in own]
+                made.append(Point(cell_name(cell, summary), cell.sink, text, median, dots))
         groups += [(heading, made)] if made else []
     if not groups:
         return None
