@@ -4,14 +4,13 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from xml.etree import ElementTree as ET
 
 from loadgen.reading import printable
 from sinkbench.errors import ResultsError
 from sinkbench.metrics import METRICS
-from sinkbench.metrics.metric import ByService, Export, Value
-from sinkbench.results import CellSummary, RunSummary
+from sinkbench.metrics.metric import Export
+from sinkbench.results import RunSummary
 from sinkbench.runs.differences import versions_of
 from sinkbench.runs.reader import started_at
 from sinkbench.secrets import redacted
@@ -49,33 +48,22 @@ COLUMNS = {each.name: each for each in (*_OF_RUN, *(each for metric in _IN_ORDER
 BY_SERVICE = {each.name: each for metric in METRICS for each in metric.services}
 
 
-def _columns(*runs: RunSummary) -> dict[str, Export]:
-    return {**COLUMNS, **{each.name: each for each in (*_of_services(runs), *_of_versions(runs))}}
-
-
-def _of_services(runs: Sequence[RunSummary]) -> Iterator[Export]:
+def _columns(runs: Sequence[RunSummary]) -> Iterator[Export]:
+    yield from COLUMNS.values()
     for each in BY_SERVICE.values():
-        for service in sorted({service for run in runs for cell in run.cells for service in each.of(cell)}):
-            yield Export(f"{each.name}.{service}", "DOUBLE", partial(_of_service, each, service))
-
-
-def _of_versions(runs: Sequence[RunSummary]) -> Iterator[Export]:
+        for name in sorted({service for run in runs for cell in run.cells for service in each.of(cell)}):
+            yield Export(f"{each.name}.{name}", "DOUBLE", lambda cell, _, of=each.of, key=name: of(cell).get(key))
     for name in sorted({name for run in runs for name in versions_of(run.environment)}):
-        value = partial(lambda key, _, run: versions_of(run.environment).get(key), name)
-        yield Export(f"version.{name}", "VARCHAR", value)
-
-
-def _of_service(figure: ByService, service: str, cell: CellSummary, _: RunSummary) -> Value:
-    return figure.of(cell).get(service)
+        yield Export(f"version.{name}", "VARCHAR", lambda _, run, key=name: versions_of(run.environment).get(key))
 
 
 def _csv(*runs: RunSummary) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    columns = _columns(*runs)
-    writer.writerow(columns)
+    columns = list(_columns(runs))
+    writer.writerow(column.name for column in columns)
     for cell, summary in ((cell, run) for run in runs for cell in run.cells):
-        values = [column.of(cell, summary) for column in columns.values()]
+        values = [column.of(cell, summary) for column in columns]
         writer.writerow([str(value).lower() if isinstance(value, bool) else value for value in values])
     return text.getvalue()
 
