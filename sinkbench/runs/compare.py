@@ -110,6 +110,14 @@ def _mega(count: float | None) -> float | None:
     return None if count is None else count / 1e6
 
 
+# Why rates of a mode are not compared.
+_NO_RATES = {
+    "faults": "of runs with faults compare the tables of `sinkbench show`",
+    "sustain": "under a constant load the rate is the offered one; compare CPU time and latency",
+    "capacity": "a capacity is the outcome of one search, without a range",
+}
+
+
 @dataclass(frozen=True)
 class _Pair:
     figure: _Figure
@@ -165,7 +173,7 @@ def _looked_at(figure: _Figure, a: StoredRun, b: StoredRun, one: CellSummary, ot
     bare = Compared(name, "not comparable", "", before, after, broken=broken)
     reasons = _reasons(a, b, one, other)
     if not reasons and not (figure.loads != "not" and one.mode == "sustain"):
-        reasons = _of_loads(one)
+        reasons = [_NO_RATES[one.mode]] if one.mode in _NO_RATES else []
     sides = (("A", first, _taken(a, one)), ("B", second, _taken(b, other)))
     unseen = [run for run, values, taken in sides if taken and not values]
     if not reasons and figure.unseen and unseen:
@@ -218,16 +226,6 @@ def _taken(run: StoredRun, cell: CellSummary) -> list[TrialRecord]:
 def _values(figure: _Figure, run: StoredRun, cell: CellSummary) -> list[float]:
     trials = quotable(trial for trial in run.trials if trial.cell == cell.cell)
     return [value for trial in trials if (value := figure.of_trial(trial)) is not None]
-
-
-def _of_loads(cell: CellSummary) -> list[str]:
-    if cell.mode == "faults":
-        return ["of runs with faults compare the tables of `sinkbench show`"]
-    if cell.mode == "sustain":
-        return ["under a constant load the rate is the offered one; compare CPU time and latency"]
-    if cell.mode == "capacity":
-        return ["a capacity is the outcome of one search, without a range"]
-    return []
 
 
 def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> list[str]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +54,13 @@ def load_summary(path: Path) -> RunSummary:
     folder = RunFolder(file.parent)
     if file.exists() or not path.is_dir():
         summary = read_summary(file)
-        return summary if summary.complete or file.name != _SUMMARY else _up_to_date(folder, summary)
+        if summary.complete or file.name != _SUMMARY:
+            return summary
+        trials = read_trials(folder.trials_path)
+        # A plan that cannot be read any more leaves it as it is.
+        with suppress(UserError, ValueError):
+            return _summed(folder, trials, summary.run, summary)
+        return summary
     trials = read_trials(folder.trials_path)
     if trials:
         try:
@@ -72,15 +79,6 @@ def load_connectors(folder: Path) -> dict[str, JsonValue]:
     return {
         file.relative_to(folder).with_suffix("").as_posix(): _json(file) for file in sorted(folder.glob("*/*.json"))
     }
-
-
-def _up_to_date(folder: RunFolder, summary: RunSummary) -> RunSummary:
-    """The summary updated with later trials; unchanged if its plan cannot be read."""
-    trials = read_trials(folder.trials_path)
-    try:
-        return _summed(folder, trials, summary.run, summary)
-    except (UserError, ValueError):
-        return summary
 
 
 def _summed(folder: RunFolder, trials: list[TrialRecord], run: str, known: RunSummary | None = None) -> RunSummary:
