@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from xml.etree import ElementTree as ET
 
 from loadgen.reading import printable
@@ -52,9 +53,11 @@ def _columns(runs: Sequence[RunSummary]) -> Iterator[Export]:
     yield from COLUMNS.values()
     for each in BY_SERVICE.values():
         for name in sorted({service for run in runs for cell in run.cells for service in each.of(cell)}):
-            yield Export(f"{each.name}.{name}", "DOUBLE", lambda cell, _, of=each.of, key=name: of(cell).get(key))
+            value = partial(lambda of, key, cell, _: of(cell).get(key), each.of, name)
+            yield Export(f"{each.name}.{name}", "DOUBLE", value)
     for name in sorted({name for run in runs for name in versions_of(run.environment)}):
-        yield Export(f"version.{name}", "VARCHAR", lambda _, run, key=name: versions_of(run.environment).get(key))
+        version = partial(lambda key, _, run: versions_of(run.environment).get(key), name)
+        yield Export(f"version.{name}", "VARCHAR", version)
 
 
 def _csv(*runs: RunSummary) -> str:
