@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BeforeValidator, Field, JsonValue, PrivateAttr, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, PrivateAttr, model_validator
 
 from sinkbench.errors import SettingsError, StackError
 from sinkbench.suggest import nearest
@@ -222,10 +222,6 @@ def load_topology(choice: str, checkout: Path, own: Path) -> Topology:
             f"SINKBENCH_TOPOLOGY={choice}: must be small, published, or a file (FILE.yaml)"
             + (f"; did you mean '{near}'?" if (near := nearest(choice, SHIPPED)) else "")
         )
-    source = YamlFile(path, "topology", SettingsError)
-    try:
-        found = Topology.model_validate(source.content)
-    except ValidationError as invalid:
-        raise SettingsError(source.explain(invalid, Topology)) from None
+    found = YamlFile(path, "topology", SettingsError).as_model(Topology)
     found._name = choice if choice in SHIPPED else path.name
     return found

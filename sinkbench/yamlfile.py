@@ -3,7 +3,7 @@
 import io
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -13,9 +13,10 @@ from ruamel.yaml.representer import SafeRepresenter
 
 from loadgen.reading import read_text
 from sinkbench.errors import UserError
-from sinkbench.secrets import quoted
+from sinkbench.secrets import quoted, redacted
 from sinkbench.suggest import did_you_mean, nearest
 
+Model = TypeVar("Model", bound=BaseModel)
 _REPORTED_AT_MOST = 5
 _RENAMED = {"whom": "target"}
 _MOST_VALUES = 100_000
@@ -125,6 +126,15 @@ class YamlFile:
 
     def where(self, *path: str | int) -> str:
         return f"{self.path}:{self.line(*path)}"
+
+    def as_model(
+        self, model: type[Model], content: object = None, context: Mapping[str, object] | None = None
+    ) -> Model:
+        """Returns the content, or what `content` makes of it, as a model; raises `error` with what `explain` says."""
+        try:
+            return model.model_validate(self.content if content is None else content, context=context)
+        except ValidationError as invalid:
+            raise self._error(redacted(self.explain(invalid, model))) from None
 
     def explain(
         self, invalid: ValidationError, model: type[BaseModel], others: Mapping[str, type[BaseModel]] | None = None

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hdrh.histogram import HdrHistogram
 
 from sinkbench.analysis.intervals import CONFIDENCE, interval_of
-from sinkbench.analysis.rates import most, mser
+from sinkbench.analysis.rates import Numbers, most, mser
 from sinkbench.results import Lag, LatencyMs
 
 DIGITS = 3
@@ -91,8 +91,6 @@ UNCLEAR: Literal["cannot tell"] = "cannot tell"
 NEGLIGIBLE = 0.01
 """Growth below this share of the offered rate counts as none: no run is long enough to exclude all growth."""
 FEWEST_BATCHES, MOST_BATCHES = 10, 20
-
-Numbers = npt.NDArray[np.float64]
 
 
 def warm_from(times_seconds: Sequence[float], lags: Sequence[float]) -> float | None:

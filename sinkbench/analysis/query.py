@@ -106,7 +106,8 @@ def same_answer(one: Answer, other: Answer) -> bool:
     """Whether two answers are equal, except for the last digits of a mean and how they were found."""
     if one.found != other.found or len(one.rows) != len(other.rows):
         return False
-    return all(_same_row(*rows) for rows in zip(one.rows, other.rows, strict=True))
+    pairs = zip(one.rows, other.rows, strict=True)
+    return all(len(row) == len(there) and all(map(_same, row, there)) for row, there in pairs)
 
 
 def members(document: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Value]]:
@@ -118,10 +119,6 @@ def members(document: Mapping[str, Any], above: str = "") -> Iterator[tuple[str,
                 yield from members(each, path)
             else:
                 yield path, each
-
-
-def _same_row(one: Row, other: Row) -> bool:
-    return len(one) == len(other) and all(_same(*pair) for pair in zip(one, other, strict=True))
 
 
 def _same(one: Value | None, other: Value | None) -> bool:

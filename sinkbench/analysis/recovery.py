@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from sinkbench.analysis.rates import progress
+from sinkbench.analysis.rates import Numbers, progress
 from sinkbench.analysis.samples import Sample, stored_counts
 from sinkbench.results import Recovery
 
@@ -29,8 +28,6 @@ _LAST_SECONDS = 3.0
 
 # Batching delays records by less.
 _LATE_SECONDS = 5.0
-
-Numbers = npt.NDArray[np.float64]
 
 
 def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, tasks: int, target: str = "") -> Recovery:

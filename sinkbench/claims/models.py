@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from sinkbench.errors import ClaimError, ReasonCode
 from sinkbench.plan.sections import FIGURES
@@ -155,10 +155,7 @@ class Claim(Section):
 def load_claim(path: Path) -> Claim:
     """The claim in that file, which names it if it does not. Raises ClaimError with file and line of each mistake."""
     source = YamlFile(path, "claim", ClaimError)
-    try:
-        return Claim.model_validate({"name": path.stem, **source.content})
-    except ValidationError as invalid:
-        raise ClaimError(source.explain(invalid, Claim)) from None
+    return source.as_model(Claim, {"name": path.stem, **source.content})
 
 
 def load_claims(folder: Path, wanted: list[str] | None = None) -> list[Claim]:

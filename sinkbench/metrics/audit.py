@@ -1,39 +1,31 @@
 """Records lost or duplicated, trials without an audit, and what changes of keys left in the sink."""
 
-from collections.abc import Callable
+from functools import partial
 
 from sinkbench.analysis.audit import few_ranges
 from sinkbench.analysis.rates import median_known, total_known
 from sinkbench.analysis.words import NOT_MEASURED, megabytes
 from sinkbench.metrics.connections import LOADS
-from sinkbench.metrics.metric import Column, Fields, Metric, column, count, find
+from sinkbench.metrics.metric import Column, Fields, Metric, View, column, count, find
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken, was_interrupted
 from sinkbench.metrics.tasks import tasks
-from sinkbench.results import Audit, Bloat, CellSummary, TrialRecord
+from sinkbench.results import Bloat, CellSummary, TrialRecord
 
 # Notes list the lost and duplicated records of at most this many trials.
 MOST_NAMED = 3
 
 
-def counted(cell: CellSummary) -> tuple[str, str]:
-    """Records lost, and records duplicated; with the number of trials without an audit, as `0 (1 of 3 not audited)`."""
-    return _counted(cell, lambda audit: audit.lost), _counted(cell, lambda audit: audit.duplicates)
-
-
-def _counted(cell: CellSummary, records: Callable[[Audit], int]) -> str:
-    if cell.audit is None:
-        return NOT_MEASURED
-    # One word per line: the columns are narrow.
-    rest = f"\n({cell.not_audited} of {cell.trials}\nnot\naudited)" if cell.not_audited else ""
-    return f"{records(cell.audit):,}{rest}"
-
-
 def count_columns(table: str, duplicates: str = "dupl.", place: int = 100) -> list[Column]:
-    return [
-        Column(table, place, "lost", lambda cell, _: counted(cell)[0]),
-        Column(table, place + 1, duplicates, lambda cell, _: counted(cell)[1]),
-    ]
+    """Records lost, and records duplicated; with the number of trials without an audit, as `0 (1 of 3 not audited)`."""
+
+    def counted(name: str, cell: CellSummary, _: View) -> str:
+        # One word per line: the columns are narrow.
+        rest = f"\n({cell.not_audited} of {cell.trials}\nnot\naudited)" if cell.not_audited else ""
+        return NOT_MEASURED if cell.audit is None else f"{getattr(cell.audit, name):,}{rest}"
+
+    heads = {"lost": "lost", "duplicates": duplicates}
+    return [Column(table, place + n, head, partial(counted, name)) for n, (name, head) in enumerate(heads.items())]
 
 
 def audit_notes(taken: Taken) -> list[str]:

@@ -107,13 +107,7 @@ METRICS = (
         "A cell's rate divided by the limit of its sink.",
         of_cell=_of_cell,
         columns=[
-            Column(
-                CELLS,
-                50,
-                "of\nlimit",
-                lambda cell, _: "\n".join(efficiency_and_spread(cell)),
-                shown=lambda view: view.any(lambda cell: cell.efficiency is not None),
-            )
+            Column(CELLS, 50, "of\nlimit", lambda cell, _: "\n".join(efficiency_and_spread(cell)), shown=_is_shown)
         ],
         place=260,
         exports=[number("efficiency"), *bounds("efficiency", lambda cell, _: cell.efficiency_by_block)],

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from sinkbench.analysis.samples import Sample
 from sinkbench.analysis.words import whole
-from sinkbench.metrics.names import cell_name, marked_name
 from sinkbench.metrics.taken import Taken
 from sinkbench.results import CellSummary, RunSummary
 
@@ -59,12 +58,6 @@ class View:
     """A run shown in tables."""
 
     summary: RunSummary
-
-    def name(self, cell: CellSummary) -> str:
-        return cell_name(cell, self.summary)
-
-    def marked(self, cell: CellSummary) -> str:
-        return marked_name(cell, self.summary)
 
     def any(self, has: Callable[[CellSummary], object]) -> bool:
         """Whether any cell of the run satisfies the condition."""

@@ -7,15 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from loadgen.forms import Form
 from loadgen.reading import parse_json, read_text
@@ -278,11 +270,5 @@ def load_queries(folder: Path) -> list[Query]:
     files = sorted(folder.glob("*.yaml"))
     if not files:
         raise PlanError(f"{folder}: there is no query in it; put one there as a file NAME.yaml, or leave queries out")
-    found = []
-    for path in files:
-        source = YamlFile(path, "query", PlanError)
-        try:
-            found.append(Query.model_validate({**source.content, "name": path.stem}))
-        except ValidationError as invalid:
-            raise PlanError(source.explain(invalid, Query)) from None
-    return found
+    sources = (YamlFile(path, "query", PlanError) for path in files)
+    return [each.as_model(Query, {**each.content, "name": each.path.stem}) for each in sources]

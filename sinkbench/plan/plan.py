@@ -27,22 +27,8 @@ from sinkbench.secrets import conceal_in
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import YamlFile, mistake
 
-__all__ = [
-    "LEAST_BEFORE_FAULT",
-    "MODES",
-    "BlocksPlan",
-    "CapacityPlan",
-    "ConstantLoadPlan",
-    "DrainPlan",
-    "FaultsPlan",
-    "PipelineEntry",
-    "Plan",
-    "PlanDrain",
-    "PlanLoad",
-    "RescalePlan",
-    "SustainPlan",
-    "load_plan",
-]
+# Of other modules, for those that import this one.
+__all__ = ["MODES", "BlocksPlan", "DrainLoad", "PipelineEntry", "Plan", "PlanDrain", "PlanLoad"]
 
 LEAST_BEFORE_FAULT = 3.0
 """Seconds; a shorter time is too short for a rate."""
@@ -110,13 +96,13 @@ class _RatedPlan(ConstantLoadPlan, BlocksPlan):
         own = entry.records_per_second if isinstance(entry, RatedEntry) else None
         return (self.sustain.records_per_second or ()) if own is None else own
 
-    def _has_another_load(self, entry: PipelineEntry) -> bool:
-        return False
+    def backlog_of(self, entry: PipelineEntry) -> int | None:
+        return None
 
     @model_validator(mode="after")
     def _loads_are_given(self) -> Self:
         for entry in self.pipelines:
-            if not self.rates_of(entry) and not self._has_another_load(entry):
+            if not self.rates_of(entry) and self.backlog_of(entry) is None:
                 text = f"mode {self.mode} offers {entry.shown_name} a rate, but none is given"
                 raise mistake(f"{text}; set sustain.records_per_second, or records_per_second of the pipeline", "mode")
         return self
@@ -150,9 +136,6 @@ class FaultsPlan(_RatedPlan):
     faults: Annotated[tuple[PlanFault, ...], Field(strict=False, min_length=1)] = Field(
         description="the faults; each makes a cell of every pipeline"
     )
-
-    def _has_another_load(self, entry: PipelineEntry) -> bool:
-        return self.backlog_of(entry) is not None
 
     @model_validator(mode="after")
     def _faults_fit_the_load(self) -> Self:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from loadgen.forms import DOCUMENT, Form
 from loadgen.options import NOAA, Changes
@@ -203,11 +203,7 @@ class Prices(Section):
 
 def load_prices(path: Path) -> Prices:
     """Reads a file with the keys of a plan's `prices`. Raises PlanError with a line for each mistake."""
-    source = YamlFile(path, "file of prices", PlanError)
-    try:
-        return Prices.model_validate(source.content)
-    except ValidationError as invalid:
-        raise PlanError(source.explain(invalid, Prices)) from None
+    return YamlFile(path, "file of prices", PlanError).as_model(Prices)
 
 
 FIGURES = (

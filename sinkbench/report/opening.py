@@ -6,11 +6,12 @@ from sinkbench.analysis.words import whole
 from sinkbench.metrics.metric import find
 from sinkbench.metrics.names import cell_name
 from sinkbench.report.parts import Chart, Figure, Lines, Opening, PageSection, Table, of_rich
-from sinkbench.report.plots import Mark, Point, points
+from sinkbench.report.plots import Point, points
 from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.runs.reader import StoredRun
 from sinkbench.tables.answers import answer_lines, published_lines
 from sinkbench.tables.cells import is_load
+from sinkbench.tables.comparison import arm_lines
 from sinkbench.tables.lines import data_check
 from sinkbench.tables.percell import required_table
 from sinkbench.tables.screen import HEADS, jobs, load_in_words, record_bytes, result, risks, rows, seen_rate, title
@@ -37,25 +38,18 @@ def opening(kept: StoredRun, rate: float | None = None) -> Opening:
     summary = kept.summary
     chart = rates(summary, kept.trials, rate)
     tables, notes = result(summary, 1_000)
-    parts = [
-        Table(("pipeline", *map(_head, HEADS[1:])), _rows(summary), "Result", numbers=(1, 2, 3, 4, 5))
-        if chart is not None and not is_load(summary)
-        else None,
-        *(of_rich(part, "Result") for part in tables if not isinstance(part, str)),
-    ]
-    shown = [part for part in parts if part is not None]
-    needed = None if rate is None else required_table(summary, rate)
+    shown = [of_rich(part, "Result") for part in tables if not isinstance(part, str)]
+    if chart is not None and not is_load(summary):
+        texts = [row for _, each in rows(summary)[0] for row in each]
+        shown.insert(0, Table(("pipeline", *map(_head, HEADS[1:])), texts, "Result", numbers=(1, 2, 3, 4, 5)))
+    figures = [PageSection("rates", "Rates", [*([chart] if chart else []), *shown, *([Lines(notes)] if notes else [])])]
+    if rate is not None:
+        needed = of_rich(required_table(summary, rate), "Headroom, cores and disk at the required rate")
+        figures.append(PageSection("required", f"At {whole(rate)} records/s", [needed]))
     return Opening(
         question=QUESTIONS[str(kept.plan.get("mode") or "drain")],
-        lead=answer_lines(summary) or [_why_none(summary)],
-        figures=[
-            PageSection("rates", "Rates", [*([chart] if chart else []), *shown, *([Lines(notes)] if notes else [])]),
-            PageSection(
-                "required",
-                f"At {whole(rate)} records/s",
-                [] if needed is None else [of_rich(needed, "Headroom, cores and disk at the required rate")],
-            ),
-        ],
+        lead=arm_lines(kept) or answer_lines(summary) or [_why_none(summary)],
+        figures=figures,
         asides=[
             PageSection("risks", "What could go wrong, and what was not tested", [Lines([*untested(kept)], True)]),
             PageSection("again", "How to reproduce it", [Lines([*reproduced(kept)])]),
@@ -90,22 +84,19 @@ def rates(summary: RunSummary, trials: list[TrialRecord], required: float | None
     for heading, cells in jobs(summary):
         made = []
         for cell in cells:
-            median = seen_rate(cell)
-            if median is not None:
+            if (median := seen_rate(cell)) is not None:
                 text = f"{whole(median)}{' not final' if cell.at_least else '' if cell.passed else ' NOT PASSED'}"
-                final = [trial.warm is not False and cell.at_least is None for trial in taken.get(cell.cell, [])]
-                values = [trial.records_per_second or 0.0 for trial in taken.get(cell.cell, [])]
-                made.append(
-                    Point(cell_name(cell, summary), cell.sink, text, median, list(zip(values, final, strict=True)))
-                )
+                final, own = cell.at_least is None, taken.get(cell.cell, [])
+                dots = [(trial.records_per_second or 0.0, final and trial.warm is not False) for trial in own]
+                made.append(Point(cell_name(cell, summary), cell.sink, text, median, dots))
         groups += [(heading, made)] if made else []
     if not groups:
         return None
-    mark = None if required is None else Mark(required, f"required: {whole(required)} records/s")
+    limit = None if required is None else (required, f"required: {whole(required)} records/s")
     told = "; ".join(f"{row.name} {row.text}" for _, made in groups for row in made)
     return Figure(
         "Records stored a second. A line is a cell's median, a dot a trial; hollow: it was not warm or not steady.",
-        [Chart(f"Records stored a second by cell: {told}", points("rates", groups, "records/s", mark))],
+        [Chart(f"Records stored a second by cell: {told}", points("rates", groups, "records/s", limit))],
         "Records per second",
     )
 
@@ -145,10 +136,6 @@ def _why_none(summary: RunSummary) -> str:
     if summary.cells[0].mode == "sustain":
         return f"{sum(cell.passed for cell in summary.cells)} of {len(summary.cells)} loads were kept up with."
     return "No answer: the run has nothing to compare; the tables have what was measured."
-
-
-def _rows(summary: RunSummary) -> list[list[str]]:
-    return [row for _, each in rows(summary)[0] for row in each]
 
 
 def _head(head: str) -> str:

@@ -52,17 +52,10 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
     names = {cell.cell: cell_name(cell, summary) for cell in summary.cells}
     names |= {trial.cell: trial.label for trial in kept.trials if trial.cell not in names}
     pictures: dict[str, list[Figure | None]] = {"cells": [charts.against_tasks(summary)], "cpu": [charts.cpu(summary)]}
-    found = [
-        PageSection(
-            section.key,
-            section.title,
-            [
-                *(figure for figure in pictures.get(section.key, ()) if figure is not None),
-                *_parts(section.title, section.parts),
-            ],
-        )
-        for section in sections(summary, _WIDE, kept.trials)
-    ]
+    found = []
+    for section in sections(summary, _WIDE, kept.trials):
+        figures = [figure for figure in pictures.get(section.key, ()) if figure is not None]
+        found.append(PageSection(section.key, section.title, [*figures, *_parts(section.title, section.parts)]))
     left_out = [*missing, *unread]
     more = len(left_out) - _MOST_NAMED
     rest = [*left_out[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]

@@ -7,6 +7,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from sinkbench.metrics import COLUMNS
+from sinkbench.metrics.metric import one_line
 
 
 @dataclass(frozen=True)
@@ -94,16 +95,12 @@ def of_rich(table: RichTable, caption: str) -> Table:
     for row in range(1, table.row_count):
         cells[0][row] = cells[0][row] or cells[0][row - 1]
     return Table(
-        headers=[_in_one_line(_plain(column.header)) for column in columns],
+        headers=[one_line(_plain(column.header)) for column in columns],
         rows=list(zip(*cells, strict=True)),
         caption=caption,
         numbers=[place for place, column in enumerate(columns) if column.justify == "right"],
         sentences=[place for place, column in enumerate(columns) if column.overflow == "fold"],
     )
-
-
-def _in_one_line(header: str) -> str:
-    return " ".join(header.replace("-\n", "").replace("/\n", "/").replace("\n/", "/").split())
 
 
 def _plain(cell: object) -> str:

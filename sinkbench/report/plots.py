@@ -147,14 +147,11 @@ class Point:
     trials: Sequence[tuple[float, bool]] = ()
 
 
-@dataclass(frozen=True)
-class Mark:
-    value: float
-    name: str
-
-
-def points(key: str, groups: Sequence[tuple[str, Sequence[Point]]], x_label: str, mark: Mark | None = None) -> str:
-    """Rows below the headings of their groups: a mark for each trial, a line for the value, a colour a series."""
+def points(
+    key: str, groups: Sequence[tuple[str, Sequence[Point]]], x_label: str, limit: tuple[float, str] | None = None
+) -> str:
+    """Rows below the headings of their groups: a mark for each trial, a line for the value, a colour a series, and a
+    line from top to bottom at a `limit` with its name."""
     rows: list[Point | str] = []
     for title, each in groups:
         rows += [*([title] if title else []), *each]
@@ -162,7 +159,7 @@ def points(key: str, groups: Sequence[tuple[str, Sequence[Point]]], x_label: str
     names = list(dict.fromkeys(row.series for row in found))
     known = [value for row in found for value in (row.value, *(trial for trial, _ in row.trials))]
     texts = [("", "", row) if isinstance(row, str) else (row.name, row.text, "") for row in rows]
-    drawing, x, ys = _rows(key, texts, max([*known, *([mark.value] if mark else [])]) * 1.06, x_label)
+    drawing, x, ys = _rows(key, texts, max([*known, *limit[:1]] if limit else known) * 1.06, x_label)
     for row, y in zip(rows, ys, strict=True):
         if isinstance(row, str):
             continue
@@ -171,8 +168,8 @@ def points(key: str, groups: Sequence[tuple[str, Sequence[Point]]], x_label: str
         drawing.line([(x(row.value), y - 6), (x(row.value), y + 6)], series(place), 2.4)
         for value, final in row.trials:
             drawing.mark(x(value), y, place, final)
-    if mark is not None:
-        drawing.line([(x(mark.value), _TOP), (x(mark.value), drawing.height - _FOOT)], "limit", 1.6, _MARK_DASHES)
+    if limit is not None:
+        drawing.line([(x(limit[0]), _TOP), (x(limit[0]), drawing.height - _FOOT)], "limit", 1.6, _MARK_DASHES)
 
     def sign(left: float, y: float, place: int) -> None:
         if place < len(names):
@@ -180,7 +177,7 @@ def points(key: str, groups: Sequence[tuple[str, Sequence[Point]]], x_label: str
         else:
             drawing.line([(left - 14, y), (left + 12, y)], "limit", 1.6, _MARK_DASHES)
 
-    drawing.legend([*names, *([mark.name] if mark else [])], sign)
+    drawing.legend([*names, *limit[1:]] if limit else names, sign)
     return drawing.svg()
 
 

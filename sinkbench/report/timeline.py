@@ -182,7 +182,8 @@ def _draw(key: str, trial: TrialRecord, course: Course, scales: tuple[float, flo
         for tick in ticks(1.08 * most, 2) if most else [0.0]:
             drawing.line([(left, foot - each * tick), (right, foot - each * tick)], "grid")
             drawing.text(left - 4, foot - each * tick + 3, short(tick), "end", size=10)
-        for second in _moments(trial):
+        fault = trial.recovery
+        for second in () if fault is None else (fault.began_seconds, fault.ended_seconds):
             if second is not None:
                 drawing.line([(x(second), top), (x(second), foot)], series(3), 1.2)
         shown = zip(course.seconds.tolist(), values.tolist(), strict=True)
@@ -195,12 +196,6 @@ def _draw(key: str, trial: TrialRecord, course: Course, scales: tuple[float, flo
         drawing.text(x(tick), drawing.height - 4, f"{tick:g} s", "middle", size=10)
     drawing.height += 2
     return drawing.svg()
-
-
-def _moments(trial: TrialRecord) -> list[float | None]:
-    """When a trial's fault began and was undone; None without a fault."""
-    found = trial.recovery
-    return [None, None] if found is None else [found.began_seconds, found.ended_seconds]
 
 
 def _highest(series: Sequence[Series]) -> float | None:

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from sinkbench.analysis.intervals import (
@@ -95,14 +96,6 @@ class _Figure:
     unseen: str = ""
 
 
-def _latency(quantile: str) -> _Figure:
-    def of_trial(trial: TrialRecord) -> float | None:
-        found: float | None = getattr(trial.latency_ms, quantile, None)
-        return found
-
-    return _Figure(of_trial, "longer", "shorter", "only", "too few records for it")
-
-
 TOO_FEW: Verdict = "too few trials to tell"
 RATE, CPU = "records/s", "CPU s per million"
 FIGURES = {
@@ -114,12 +107,25 @@ FIGURES = {
     "bytes/record": _Figure(
         lambda trial: trial.disk_bytes_per_record, "larger", "smaller", unseen="the bytes on disk were not measured"
     ),
-    **{f"{name} ms": _latency(name) for name in ("p50", "p95", "p99")},
+    **{
+        f"{name} ms": _Figure(
+            partial(find, path=f"latency_ms.{name}"), "longer", "shorter", "only", "too few records for it"
+        )
+        for name in ("p50", "p95", "p99")
+    },
 }
 
 
 def _mega(count: float | None) -> float | None:
     return None if count is None else count / 1e6
+
+
+# Why rates of a mode are not compared.
+_NO_RATES = {
+    "faults": "of runs with faults compare the tables of `sinkbench show`",
+    "sustain": "under a constant load the rate is the offered one; compare CPU time and latency",
+    "capacity": "a capacity is the outcome of one search, without a range",
+}
 
 
 @dataclass(frozen=True)
@@ -182,7 +188,7 @@ def _looked_at(figure: _Figure, a: StoredRun, b: StoredRun, one: CellSummary, ot
     bare = Compared(name, "not comparable", "", before, after, broken=broken)
     reasons = _reasons(a, b, one, other)
     if not reasons and not (figure.loads != "not" and one.mode == "sustain"):
-        reasons = _of_loads(one)
+        reasons = [_NO_RATES[one.mode]] if one.mode in _NO_RATES else []
     sides = (("A", first, _taken(a, one)), ("B", second, _taken(b, other)))
     unseen = [run for run, values, taken in sides if taken and not values]
     if not reasons and figure.unseen and unseen:
@@ -245,16 +251,6 @@ def _taken(run: StoredRun, cell: CellSummary) -> list[TrialRecord]:
 def _values(figure: _Figure, run: StoredRun, cell: CellSummary) -> dict[int, float]:
     trials = quotable(trial for trial in run.trials if trial.cell == cell.cell)
     return {trial.block: value for trial in trials if (value := figure.of_trial(trial)) is not None}
-
-
-def _of_loads(cell: CellSummary) -> list[str]:
-    if cell.mode == "faults":
-        return ["of runs with faults compare the tables of `sinkbench show`"]
-    if cell.mode == "sustain":
-        return ["under a constant load the rate is the offered one; compare CPU time and latency"]
-    if cell.mode == "capacity":
-        return ["a capacity is the outcome of one search, without a range"]
-    return []
 
 
 def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> list[str]:

@@ -88,24 +88,17 @@ def connector_differences(a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]
 
 def record_differences(a: StoredRun, b: StoredRun) -> list[Difference]:
     """Differences in the keys of the plan's `load`; the user's own records are compared by digest, not by file name."""
-    return list(_between("", *({**_load(run), **_digest_of(run)} for run in (a, b))))
-
-
-def _digest_of(run: StoredRun) -> dict[str, JsonValue]:
-    """What identifies the user's own records instead of their name; empty for noaa's."""
-    facts = run.summary.records
-    return {} if facts is None else {"records": f"sha256 {facts.sha256[:12]}"}
+    return list(_between("", *map(_load, (a, b))))
 
 
 def _load(run: StoredRun) -> dict[str, JsonValue]:
-    """A plan's load without connection settings, form and acks; with the actual replicas if the plan does not set
-    them."""
-    found = run.plan.get("load")
-    load = (
-        {key: value for key, value in found.items() if key not in ("cluster", "form", "acks")}
-        if isinstance(found, dict)
-        else {}
-    )
+    """A plan's load without connection settings, form and acks; with the digest of the user's own records instead of
+    their name, and the actual replicas if the plan does not set them."""
+    found, facts = run.plan.get("load"), run.summary.records
+    given = found if isinstance(found, dict) else {}
+    load = {key: value for key, value in given.items() if key not in ("cluster", "form", "acks")}
+    if facts is not None:
+        load["records"] = f"sha256 {facts.sha256[:12]}"
     known = find(run.summary.environment, "durability.kafka.replication")
     return {**load, "replication": known} if load.get("replication") is None and known is not None else load
 

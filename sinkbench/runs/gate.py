@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 
 from sinkbench.errors import ResultsError
 from sinkbench.runs.compare import CPU, TOO_FEW, Compared, Comparison
@@ -38,11 +37,9 @@ def gate(comparison: Comparison, slower: float | None, more_cpu: float | None = 
     broken = [cell.name for cell in comparison.cells if cell.broken]
     sides = ((comparison.cells, "slower", slower), (comparison.by.get(CPU, []), "more CPU", more_cpu))
     found = [_gate(cells, word, percent) for cells, word, percent in sides if percent is not None]
-    return Gate(
-        [*chain(*(each.failures for each in found)), *_lines({"passed in run A and not in run B": broken})],
-        [*chain(*(each.remarks for each in found))],
-        [*chain(*(each.inconclusive for each in found))],
-    )
+    names = ("failures", "remarks", "inconclusive")
+    failures, remarks, inconclusive = ([line for each in found for line in getattr(each, name)] for name in names)
+    return Gate([*failures, *_lines({"passed in run A and not in run B": broken})], remarks, inconclusive)
 
 
 def _gate(cells: Sequence[Compared], word: str, percent: float) -> Gate:
@@ -64,9 +61,8 @@ def _gate(cells: Sequence[Compared], word: str, percent: float) -> Gate:
         if cell.smallest_percent is not None and cell.smallest_percent > percent
     ]
     # Cells with an explanation are listed separately.
-    inconclusive = [
-        cell.name for cell in cells if cell not in told and not cell.broken and cell.verdict != "cannot tell"
-    ]
+    untold = [cell for cell in cells if cell not in told and cell.verdict != "cannot tell"]
+    inconclusive = [cell.name for cell in untold if not cell.broken]
     disturbed = f"cannot tell: {word} by more than {percent:g} %, which a disturbance can explain; run it again"
     failures = _lines({f"{word} by more than {percent:g} %": worse})
     by = "rate" if word == "slower" else "CPU time"

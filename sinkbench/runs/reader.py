@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,9 +54,13 @@ def load_summary(path: Path) -> RunSummary:
     folder = RunFolder(file.parent)
     if file.exists() or not path.is_dir():
         summary = read_summary(file)
-        if file.name != _SUMMARY:
+        if summary.complete or file.name != _SUMMARY:
             return summary
-        return summary if summary.complete else _up_to_date(folder, summary)
+        trials = read_trials(folder.trials_path)
+        # A plan that cannot be read any more leaves it as it is.
+        with suppress(UserError, ValueError):
+            return _summed(folder, trials, summary.run, summary)
+        return summary
     trials = read_trials(folder.trials_path)
     if trials:
         try:
@@ -76,28 +81,16 @@ def load_connectors(folder: Path) -> dict[str, JsonValue]:
     }
 
 
-def _up_to_date(folder: RunFolder, summary: RunSummary) -> RunSummary:
-    """The summary updated with later trials; unchanged if its plan cannot be read."""
-    trials = read_trials(folder.trials_path)
-    try:
-        return _summed(folder, trials, summary.run, summary)
-    except (UserError, ValueError):
-        return summary
-
-
 def _summed(folder: RunFolder, trials: list[TrialRecord], run: str, known: RunSummary | None = None) -> RunSummary:
     """The summary over all trials, with other fields from `known`; ValueError if they are of another plan."""
     plan = _plan(folder.plan_path)
     workers = [each.workers for each in (*trials, *(known.cells if known else ()))]
     cells = expand(plan, workers[0]) if workers else []
-    if known is None:
-        return summary_of(run, plan, cells, trials, complete=False, environment={})
-    environment, limits, resumed = known.environment, known.limits, known.resumed
-    found = summary_of(
-        run, plan, cells, trials, complete=False, environment=environment, limits=limits, resumed=resumed
-    )
+    more = {} if known is None else {name: getattr(known, name) for name in ("limits", "resumed")}
+    environment = {} if known is None else known.environment
+    found = summary_of(run, plan, cells, trials, complete=False, environment=environment, **more)
     # The plan's file may have been redacted or edited since.
-    return found.model_copy(update={"plan": known.plan})
+    return found if known is None else found.model_copy(update={"plan": known.plan})
 
 
 def _plan(path: Path) -> Plan:

@@ -179,11 +179,6 @@ def copy_run(run: Path, to: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def make_folder(path: Path) -> None:
-    with writing(path):
-        path.mkdir(parents=True, exist_ok=True)
-
-
 def write_text(path: Path, text: str) -> None:
     with writing(path):
         path.write_text(text, encoding="utf-8")
@@ -207,7 +202,8 @@ def _copy_text(source: Path, folder: Path) -> None:
 
 
 def _make_unique(root: Path, stem: str) -> Path:
-    make_folder(root)
+    with writing(root):
+        root.mkdir(parents=True, exist_ok=True)
     path, number = root / stem, 1
     while True:
         with writing(path), suppress(FileExistsError):
@@ -218,18 +214,23 @@ def _make_unique(root: Path, stem: str) -> Path:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Writes a file atomically, also in case of a crash."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yields an empty file that then replaces `path` atomically, also in case of a crash; not after an error."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        temporary.touch()
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
         temporary.replace(path)
         sync_folder(path.parent)
-    except OSError:
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
 
 
 def sync_folder(folder: Path) -> None:

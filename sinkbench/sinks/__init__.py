@@ -24,35 +24,12 @@ from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import declared_sink, declared_sinks
 from sinkbench.suggest import did_you_mean
 
+# Of other modules, for those that import this one.
 __all__ = [
-    "SMALL_DISK",
-    "ArrivalWatch",
-    "Arrivals",
-    "Capabilities",
-    "Created",
-    "Destination",
-    "Existing",
-    "FullDisk",
-    "PoolReading",
-    "Refused",
-    "Sink",
-    "SinkBloat",
-    "SinkKind",
-    "SinkOthers",
-    "SinkPooling",
-    "SinkReading",
-    "SinkSettings",
-    "Writer",
-    "needed",
-    "open_existing",
-    "open_sink",
-    "open_writer",
-    "settable_of_sinks",
-    "sink_kind",
-    "sink_kinds",
-    "sinks_of",
-    "stamping_sinks",
-]
+    "SMALL_DISK", "ArrivalWatch", "Arrivals", "Capabilities", "Created", "Destination", "Existing", "FullDisk",
+    "PoolReading", "Refused", "Sink", "SinkBloat", "SinkKind", "SinkOthers", "SinkPooling", "SinkReading",
+    "SinkSettings", "Writer", "needed",
+]  # fmt: skip
 
 
 def sink_kind(name: str) -> SinkKind:

@@ -36,7 +36,8 @@ def lines(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> list[str]
         body += [_aligned((_TITLES[state], *heads), widths)] if own else []
         for each in own:
             if each not in sized:
-                body += [_reasons(each)] if each in found[:room] else []
+                reasons = cut(f"  {each.measured.name}: {'; '.join(each.fails or each.unknown)}", WIDTH)
+                body += [reasons] if each in found[:room] else []
                 continue
             details = _details(each)
             if len(details) > spare:
@@ -95,10 +96,6 @@ def _row(each: Size) -> tuple[str, ...]:
     if (servers := each.figures.get("server_connections")) is not None:
         texts["connections"] += f" -> {_short(servers)}"
     return f"  {each.measured.name}", *texts.values()
-
-
-def _reasons(each: Size) -> str:
-    return cut(f"  {each.measured.name}: {'; '.join(each.fails or each.unknown)}", WIDTH)
 
 
 def _details(each: Size) -> list[str]:

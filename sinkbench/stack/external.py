@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, create_model, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, create_model, model_validator
 
 from sinkbench.errors import StackError
 from sinkbench.secrets import conceal_misplaced, redacted
@@ -149,10 +149,7 @@ def load_stack_file(path: Path) -> StackFile:
     sections = {name: service.section for name, service in sink_services().items()}
     fields: dict[str, Any] = {name: (section | None, None) for name, section in sections.items()}
     model = create_model("StackFile", __base__=StackFile, **fields)
-    try:
-        file = model.model_validate(source.content, context={"folder": path.absolute().parent})
-    except ValidationError as invalid:
-        raise StackError(redacted(source.explain(invalid, model))) from None
+    file = source.as_model(model, context={"folder": path.absolute().parent})
     file._source = source
     return file
 

@@ -10,7 +10,8 @@ from sinkbench.metrics import WHERE
 from sinkbench.metrics.names import in_short
 from sinkbench.metrics.rate import rate_and_spread
 from sinkbench.results import RunSummary
-from sinkbench.runs.compare import Compared, Comparison
+from sinkbench.runs.arms import compare_arms
+from sinkbench.runs.compare import RATE, Compared, Comparison
 from sinkbench.runs.reader import RunRow, StoredRun
 from sinkbench.tables.cells import machine_in_words, resumed_in_words
 from sinkbench.tables.text import cut, new_table, plain_text, words
@@ -60,6 +61,20 @@ def side_by_side(runs: Sequence[StoredRun]) -> list[list[Part]]:
         [new_table("records/s", *names[:-1], words(names[-1]), rows=rows)],
         ["For verdicts compare two of them: sinkbench compare RUN RUN"],
     ]
+
+
+def arm_lines(kept: StoredRun) -> list[str]:
+    """The verdict on each pipeline of each arm but the first, by the figure that its mode measures."""
+    lines = []
+    for found in compare_arms(kept):
+        a, b = (run.summary.run.rpartition(" ")[2] for run in (found.a, found.b))
+        figure = next((name for name in (RATE, "p99 ms") if any(cell.ratio for cell in found.by.get(name, ()))), RATE)
+        for cell in found.by[figure]:
+            ratio = "" if cell.ratio is None else f"{cell.ratio:.2f} times the {figure}"
+            ends = "" if cell.interval is None else f" (95 % CI {cell.interval.low:.2f}-{cell.interval.high:.2f})"
+            why = f": {cell.why}" if cell.why else ""
+            lines.append(f"{cell.name}, {b} against {a}: {', '.join(filter(None, [ratio + ends, cell.verdict]))}{why}.")
+    return lines
 
 
 def as_text(blocks: Iterable[Sequence[Part]]) -> str:

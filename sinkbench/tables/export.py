@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 from loadgen.reading import printable
 from sinkbench.errors import ResultsError
 from sinkbench.metrics import METRICS
-from sinkbench.metrics.metric import ByService, Export, Value
-from sinkbench.results import CellSummary, RunSummary
+from sinkbench.metrics.metric import Export, Value
+from sinkbench.results import RunSummary
 from sinkbench.runs.differences import versions_of
 from sinkbench.runs.reader import started_at
 from sinkbench.runs.store import writing
@@ -41,13 +41,13 @@ def write_parquet(to: Path, *runs: RunSummary) -> None:
     # Imported here: it loads DuckDB, which no other format needs.
     from sinkbench.tables.parquet import write_rows
 
-    columns = _columns(*runs)
+    types = {column.name: column.sql for column in _columns(runs)}
     rows = [
-        {name: redacted(value) if isinstance(value, str) else value for name, value in zip(columns, row, strict=True)}
-        for row in _rows(columns.values(), runs)
+        {name: redacted(value) if isinstance(value, str) else value for name, value in zip(types, row, strict=True)}
+        for row in _rows(list(_columns(runs)), runs)
     ]
     with writing(to):
-        write_rows(to, {name: column.sql for name, column in columns.items()}, rows)
+        write_rows(to, types, rows)
 
 
 _OF_RUN = (
@@ -66,32 +66,23 @@ COLUMNS = {each.name: each for each in (*_OF_RUN, *(each for metric in _IN_ORDER
 BY_SERVICE = {each.name: each for metric in METRICS for each in metric.services}
 
 
-def _columns(*runs: RunSummary) -> dict[str, Export]:
-    return {**COLUMNS, **{each.name: each for each in (*_of_services(runs), *_of_versions(runs))}}
-
-
-def _of_services(runs: Sequence[RunSummary]) -> Iterator[Export]:
+def _columns(runs: Sequence[RunSummary]) -> Iterator[Export]:
+    yield from COLUMNS.values()
     for each in BY_SERVICE.values():
-        for service in sorted({service for run in runs for cell in run.cells for service in each.of(cell)}):
-            yield Export(f"{each.name}.{service}", "DOUBLE", partial(_of_service, each, service))
-
-
-def _of_versions(runs: Sequence[RunSummary]) -> Iterator[Export]:
+        for name in sorted({service for run in runs for cell in run.cells for service in each.of(cell)}):
+            value = partial(lambda of, key, cell, _: of(cell).get(key), each.of, name)
+            yield Export(f"{each.name}.{name}", "DOUBLE", value)
     for name in sorted({name for run in runs for name in versions_of(run.environment)}):
-        value = partial(lambda key, _, run: versions_of(run.environment).get(key), name)
-        yield Export(f"version.{name}", "VARCHAR", value)
-
-
-def _of_service(figure: ByService, service: str, cell: CellSummary, _: RunSummary) -> Value:
-    return figure.of(cell).get(service)
+        version = partial(lambda key, _, run: versions_of(run.environment).get(key), name)
+        yield Export(f"version.{name}", "VARCHAR", version)
 
 
 def _csv(*runs: RunSummary) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    columns = _columns(*runs)
-    writer.writerow(columns)
-    for values in _rows(columns.values(), runs):
+    columns = list(_columns(runs))
+    writer.writerow(column.name for column in columns)
+    for values in _rows(columns, runs):
         writer.writerow([str(value).lower() if isinstance(value, bool) else value for value in values])
     return text.getvalue()
 

@@ -17,7 +17,7 @@ from sinkbench.analysis.words import NOT_MEASURED, few_of, significant
 from sinkbench.errors import ResultsError
 from sinkbench.runs.differences import conditions, machine_of, versions_of
 from sinkbench.runs.reader import StoredRun
-from sinkbench.runs.store import sync_folder, writing
+from sinkbench.runs.store import replacing, writing
 from sinkbench.tables.export import COLUMNS
 from sinkbench.tables.parquet import database, write_rows
 from sinkbench.tables.text import new_table, plain_text, words
@@ -52,20 +52,16 @@ def add(file: Path, rows: Sequence[Row]) -> None:
     """Adds rows in place of those of the same runs; waits for another writer. UserError, and the old file is kept, if
     the new one cannot be written."""
     new = {(row["run"], row["machine"]) for row in rows}
-    temporary = file.with_name(f".{file.name}.tmp")
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         folder = os.open(file.parent, os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
             old = [row for row in _read(file) if (row["run"], row["machine"]) not in new] if file.exists() else []
-            write_rows(temporary, _TYPES, sorted([*old, *rows], key=lambda row: (row["started_at"] or "~", row["run"])))
-            with temporary.open("rb") as written:
-                os.fsync(written.fileno())
-            temporary.replace(file)
-            sync_folder(file.parent)
+            with replacing(file) as temporary:
+                ordered = sorted([*old, *rows], key=lambda row: (row["started_at"] or "~", row["run"]))
+                write_rows(temporary, _TYPES, ordered)
         finally:
-            temporary.unlink(missing_ok=True)
             os.close(folder)
 
 

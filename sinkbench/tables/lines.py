@@ -142,19 +142,17 @@ def query_lines(summary: RunSummary) -> list[str]:
     """Which answers are wrong and why, and a legend; empty if no query was asked."""
     lines = []
     for cell in summary.cells:
-        failed = [f"{each.query} ({each.problem})" for each in cell.queries if each.problem]
-        wrong = [each.query for each in cell.queries if each.right is False and not each.problem]
-        if wrong:
-            lines.append(f"{cell_name(cell, summary)}: cannot answer {', '.join(wrong)} rightly.")
-        if cell.reads is not None and cell.reads.problem:
-            lines.append(f"{cell_name(cell, summary)}: {cell.reads.failed:,} queries failed: {cell.reads.problem}.")
-        if cell.reads is not None and cell.reads.unasked:
-            lines.append(
-                f"{cell_name(cell, summary)}: {cell.reads.unasked:,} queries were due and not begun before the end: the"
-                " sink answers fewer a second, so that latencies would be longer."
-            )
-        if failed:
-            lines.append(f"{cell_name(cell, summary)}: queries failed: {'; '.join(failed)}.")
+        said, reads = [], cell.reads
+        if wrong := [each.query for each in cell.queries if each.right is False and not each.problem]:
+            said.append(f"cannot answer {', '.join(wrong)} rightly")
+        if reads is not None and reads.problem:
+            said.append(f"{reads.failed:,} queries failed: {reads.problem}")
+        if reads is not None and reads.unasked:
+            end = "the sink answers fewer a second, so that latencies would be longer"
+            said.append(f"{reads.unasked:,} queries were due and not begun before the end: {end}")
+        if failed := [f"{each.query} ({each.problem})" for each in cell.queries if each.problem]:
+            said.append(f"queries failed: {'; '.join(failed)}")
+        lines += [f"{cell_name(cell, summary)}: {each}." for each in said]
     if any(cell.queries for cell in summary.cells):
         what = "Each query was asked once after a trial, of a sink with nothing else to do"
         lines.append(f"{what}; full scan: it read every record, no index helps.")
@@ -169,17 +167,14 @@ def limit_line(limit: Limit) -> str:
     """A limit in words: `limit of postgres: 163,000 records/s by COPY of 1,024 rows over 2 connections`."""
     if limit.records_per_second is None:
         return f"limit of {limit.sink} by {limit.way}: not measured: {limit.note or 'no reason was given'}"
-    line = f"limit of {limit.sink}: {whole(limit.records_per_second)} records/s{_spread(limit)} by"
-    if limit.sink == GENERATOR:
-        return f"{line} {limit.way} alone"
-    if limit.sink == KAFKA:
-        return f"{line} a plain consumer group of {limit.connections}"
-    if limit.sink == CONNECT:
-        return f"{line} {limit.connections} tasks of {limit.way} that drop every record"
-    if limit.sink == CONNECTOR:
-        return f"{line} {limit.connections} tasks of {limit.way} whose target keeps nothing{_missing(limit)}"
-    over = counted(limit.connections or 0, "connection")
-    return f"{line} {limit.way} of {limit.batch:,} records over {over}{_missing(limit)}"
+    over, tasks = counted(limit.connections or 0, "connection"), f"{limit.connections} tasks of {limit.way}"
+    by = {
+        GENERATOR: f"{limit.way} alone",
+        KAFKA: f"a plain consumer group of {limit.connections}",
+        CONNECT: f"{tasks} that drop every record",
+        CONNECTOR: f"{tasks} whose target keeps nothing{_missing(limit)}",
+    }.get(limit.sink, f"{limit.way} of {limit.batch or 0:,} records over {over}{_missing(limit)}")
+    return f"limit of {limit.sink}: {whole(limit.records_per_second)} records/s{_spread(limit)} by {by}"
 
 
 def limit_in_block_line(limit: Limit, found: LimitInBlock) -> str:
@@ -223,7 +218,8 @@ def _attributed(sink: str, found: Attribution) -> str:
     basis = f" [{several}]" if found.blocks > 1 else ""
     if gap.least <= 0:
         return f"not certainly slower than {sink} alone: {_microseconds(gap)} a record beyond its limit{basis}"
-    each = "; ".join(f"{name} {_microseconds(part)}, {_share(part, gap)}" for name, part in parts.items())
+    shares = {name: percent(max(part.estimate, 0.0) / gap.estimate) for name, part in parts.items()}
+    each = "; ".join(f"{name} {_microseconds(part)}, {shares[name]}" for name, part in parts.items())
     name, largest = max(parts.items(), key=lambda item: item[1].estimate)
     mostly = f"; most of it: {name}" if 2 * largest.least > gap.estimate else ""
     below = any(part.estimate < 0 for part in parts.values())
@@ -236,10 +232,6 @@ def _microseconds(part: Part) -> str:
     ends += [f"{part.low:.1f} to {part.high:.1f}"] if part.low < part.high else []
     in_brackets = f" ({', '.join(ends)})" if ends else ""
     return f"{max(part.estimate, 0.0):.1f} \N{MICRO SIGN}s{in_brackets}"
-
-
-def _share(part: Part, gap: Part) -> str:
-    return percent(max(part.estimate, 0.0) / gap.estimate)
 
 
 def scaling_table(scalings: Sequence[Scaling]) -> Table:

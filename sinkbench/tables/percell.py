@@ -7,7 +7,7 @@ from rich.table import Column as RichColumn
 from rich.table import Table
 from rich.text import Text
 
-from sinkbench.analysis.rates import usable_rate
+from sinkbench.analysis.rates import usable_median
 from sinkbench.analysis.words import NOT_MEASURED, seconds_each, tenths, whole
 from sinkbench.metrics import METRICS
 from sinkbench.metrics.audit import CHANGES, changes_keys
@@ -51,7 +51,7 @@ def _took(cell: CellSummary) -> object:
 
 
 def _marked(cell: CellSummary, view: View) -> str:
-    return folded(view.marked(cell), _LONGEST_NAME)
+    return folded(marked_name(cell, view.summary), _LONGEST_NAME)
 
 
 def _currency(view: View) -> str:
@@ -133,29 +133,21 @@ def cpu_table(summary: RunSummary) -> Table | None:
     for cell, found in cells:
         total = find(cell, "total_cpu_seconds_per_million.median")
         texts = map(seconds_each, (total, *(found.get(name) for name in names)))
-        rows.append((view.marked(cell), *texts, *(column.text(cell, view) for column in shares)))
+        rows.append((marked_name(cell, summary), *texts, *(column.text(cell, view) for column in shares)))
     return new_table("CPU s per million", "all", *names, *(str(column.head) for column in shares), rows=rows)
 
 
 def required_table(summary: RunSummary, rate: float) -> Table:
     """What each cell has beyond a required rate, in records per second, and what it takes at that rate."""
     rows = []
-    rated = [cell.mode not in ("sustain", "faults") for cell in summary.cells]
-    medians = [
-        find(usable_rate(cell), "median") if has else None for cell, has in zip(summary.cells, rated, strict=True)
-    ]
+    medians = [None if cell.mode in ("sustain", "faults") else usable_median(cell) for cell in summary.cells]
     for cell, median in sorted(zip(summary.cells, medians, strict=True), key=lambda each: -(each[1] or 0)):
-        cpu, disk = (
-            find(cell, f"{figure}.median") for figure in ("total_cpu_seconds_per_million", "disk_bytes_per_record")
-        )
-        row = (
-            marked_name(cell, summary),
-            whole(median),
-            NOT_MEASURED if median is None else f"{median / rate:.2f} times" if median >= rate else "TOO SLOW",
-            tenths(None if cpu is None else cpu * rate / 1e6),
-            tenths(None if disk is None else disk * rate * 86_400 / 1e9, 99.5),
-        )
-        rows.append(row)
+        figures = ("total_cpu_seconds_per_million", "disk_bytes_per_record")
+        cpu, disk = (find(cell, f"{figure}.median") for figure in figures)
+        headroom = NOT_MEASURED if median is None else f"{median / rate:.2f} times" if median >= rate else "TOO SLOW"
+        cores = tenths(None if cpu is None else cpu * rate / 1e6)
+        gigabytes = tenths(None if disk is None else disk * rate * 86_400 / 1e9, 99.5)
+        rows.append((marked_name(cell, summary), whole(median), headroom, cores, gigabytes))
     return new_table("pipeline", "records/s", "headroom", "cores at\nthat rate", "disk GB\na day", rows=rows)
 
 

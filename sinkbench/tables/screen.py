@@ -1,8 +1,7 @@
 """The result of a run on one screen: rates by the job that is done, what they show, and what to do next."""
 
-import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from rich.cells import cell_len
@@ -16,13 +15,12 @@ from sinkbench.metrics.metric import find
 from sinkbench.metrics.names import cell_name, in_short
 from sinkbench.metrics.queries import job_of
 from sinkbench.results import CellSummary, RunSummary
-from sinkbench.runs.arms import compare_arms
-from sinkbench.runs.compare import RATE
-from sinkbench.runs.reader import StoredRun
+from sinkbench.runs.reader import StoredRun, started_at
 from sinkbench.summary.answers import compared_cells
 from sinkbench.summary.thresholds import threshold_lines
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.cells import is_load, main_tables, resumed_in_words, sections
+from sinkbench.tables.comparison import arm_lines
 from sinkbench.tables.lines import data_check
 from sinkbench.tables.text import plain_text
 
@@ -30,7 +28,6 @@ WIDTH = 100
 OPTIONS = ("queries", "cpu", "memory", "pool", "trials", "bottlenecks")
 """The keys of the sections that have an option of `sinkbench show`."""
 HEADS = ("", "records/s", "", "CPU s/\nmillion", "disk\nbytes", "connections", "held back by")
-_STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d\dZ")
 _LEAST_LAST = 11
 _LAST = len(HEADS) - 1
 _LEFT = (0, 2, _LAST)
@@ -60,22 +57,23 @@ def screen(kept: StoredRun, width: int = WIDTH, run: str = "") -> str:
     said += [""] if said[-1] else []
     if asked := threshold_lines(summary):
         said += [asked[0], *(line for each in asked[1:] for line in _wrapped(each, width)), ""]
-    if shown := conclusions(kept):
+    # Its answers, then risks that its rates do not show.
+    if shown := [*(arm_lines(kept) or answer_lines(summary)), *risks(kept)]:
         said += ["What this run shows", *(line for each in shown for line in _wrapped(each, width))]
     said += [line for each in notes for line in _wrapped(each, width, "")]
     said += [""] if said[-1] else []
-    said += [*(line for each in _ending(kept, width, run) for line in _wrapped(each, width, ""))]
+    said += [line for each in _ending(kept, width, run) for line in _wrapped(each, width, "")]
     return "\n".join(said) + "\n"
 
 
 def title(kept: StoredRun) -> list[str]:
     """What was run, when, for how long, where, and under which load."""
     summary, found = kept.summary, kept.summary.environment
-    when = _STAMP.match(summary.run)
-    began = "{}-{}-{} {}:{} UTC".format(*when.groups()) if when else ""
-    memory, cores = found.get("memory_bytes"), found.get("cpu_count")
+    when = started_at(summary.run)
+    began = f"{when[:16].replace('T', ' ')} UTC" if when else ""
+    memory, cores, model = (found.get(key) for key in ("memory_bytes", "cpu_count", "cpu_model"))
     machine = [
-        f"{counted(int(cores), 'core')}{_in_brackets(found.get('cpu_model'))}" if isinstance(cores, int) else "",
+        f"{counted(int(cores), 'core')}{f' ({model})' if model else ''}" if isinstance(cores, int) else "",
         f"{memory / 1e9:.0f} GB" if isinstance(memory, int | float) else "",
         str(found.get("system") or ""),
         f"stack {found['stack']}" if found.get("stack") else "",
@@ -245,28 +243,10 @@ def _aligned(groups: Sequence[tuple[str, Sequence[Sequence[str]]]], width: int) 
             yield from (line([*[""] * _LAST, text]) for text in more)
 
 
-def conclusions(kept: StoredRun) -> list[str]:
-    """What the run shows, a paragraph each: its answers, or its arms, then risks that its rates do not show."""
-    return [*(arm_lines(kept) or answer_lines(kept.summary)), *risks(kept)]
-
-
-def arm_lines(kept: StoredRun) -> list[str]:
-    """The verdict on each pipeline of each arm but the first, by the figure that its mode measures."""
-    lines = []
-    for found in compare_arms(kept):
-        a, b = (run.summary.run.rpartition(" ")[2] for run in (found.a, found.b))
-        figure = next((name for name in (RATE, "p99 ms") if any(cell.ratio for cell in found.by.get(name, ()))), RATE)
-        for cell in found.by[figure]:
-            ratio = "" if cell.ratio is None else f"{cell.ratio:.2f} times the {figure}"
-            ends = "" if cell.interval is None else f" (95 % CI {cell.interval.low:.2f}-{cell.interval.high:.2f})"
-            why = f": {cell.why}" if cell.why else ""
-            lines.append(f"{cell.name}, {b} against {a}: {', '.join(filter(None, [ratio + ends, cell.verdict]))}{why}.")
-    return lines
-
-
 def loses_buffered(kept: StoredRun, cell: CellSummary) -> bool:
     """Whether a pipeline loses records when a task stops: its connector aggregates before it writes."""
-    return any(key.startswith("camel.aggregation.") for key in {**_config(kept, cell), **cell.overrides})
+    config = find(kept.connectors.get(cell.pipeline, {}), "config") or {}
+    return any(key.startswith("camel.aggregation.") for key in {**config, **cell.overrides})
 
 
 def risks(kept: StoredRun) -> list[str]:
@@ -276,10 +256,6 @@ def risks(kept: StoredRun) -> list[str]:
         return []
     loses = "loses" if len(named) == 1 else "lose"
     return [f"Risk: {', '.join(named)} {loses} buffered records when a task stops or a request is refused."]
-
-
-def _config(kept: StoredRun, cell: CellSummary) -> Mapping[str, object]:
-    return find(kept.connectors.get(cell.pipeline, {}), "config") or {}
 
 
 def _ending(kept: StoredRun, width: int, run: str) -> Iterator[str]:
@@ -302,7 +278,3 @@ def _wrapped(text: str, width: int, indent: str = "  ") -> list[str]:
     return textwrap.wrap(
         text, width, initial_indent=indent, subsequent_indent=f"{indent}    "[:4], break_on_hyphens=False
     )
-
-
-def _in_brackets(text: object) -> str:
-    return f" ({text})" if text else ""

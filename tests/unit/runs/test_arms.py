@@ -15,7 +15,7 @@ from sinkbench.runs.arms import compare_arms
 from sinkbench.runs.compare import RATE
 from sinkbench.runs.reader import StoredRun
 from sinkbench.summary.cells import summarize
-from sinkbench.tables.screen import arm_lines
+from sinkbench.tables.comparison import arm_lines
 from tests.support.counts import count
 from tests.support.trials import run_summary, trial
 
