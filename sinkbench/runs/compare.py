@@ -181,8 +181,8 @@ def _pairs(a: StoredRun, b: StoredRun) -> list[tuple[CellSummary | None, CellSum
 
 def _looked_at(figure: _Figure, a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> Compared | _Pair:
     name = one.cell
-    by_block = _values(figure, a, one), _values(figure, b, other)
-    first, second = (list(values.values()) for values in by_block)
+    found = _values(figure, a, one), _values(figure, b, other)
+    first, second = ([value for _, value in values] for values in found)
     broken = one.passed and not other.passed
     before, after = (statistics.median(values) if values else None for values in (first, second))
     bare = Compared(name, "not comparable", "", before, after, broken=broken)
@@ -205,7 +205,7 @@ def _looked_at(figure: _Figure, a: StoredRun, b: StoredRun, one: CellSummary, ot
         why = f"{' and '.join(few)}, {FEWEST_BLOCKS} are needed in each{_ranges(first, second)}"
         return replace(bare, verdict=TOO_FEW, why=why, ratio=ratio)
     explained = _explained(_disturbances(a, b, one, other)) if figure.more == "faster" else {}
-    return _Pair(figure, name, first, second, ratio, interval, explained, by_block)
+    return _Pair(figure, name, first, second, ratio, interval, explained, (dict(found[0]), dict(found[1])))
 
 
 def _in_pairs(pair: _Pair) -> Compared | _Pair:
@@ -248,9 +248,10 @@ def _taken(run: StoredRun, cell: CellSummary) -> list[TrialRecord]:
     return [trial for trial in run.trials if trial.cell == cell.cell and not trial.pilot and not trial.reasons]
 
 
-def _values(figure: _Figure, run: StoredRun, cell: CellSummary) -> dict[int, float]:
+def _values(figure: _Figure, run: StoredRun, cell: CellSummary) -> list[tuple[int, float]]:
+    """The values of a cell's trials with their blocks; the trials of a search share one."""
     trials = quotable(trial for trial in run.trials if trial.cell == cell.cell)
-    return {trial.block: value for trial in trials if (value := figure.of_trial(trial)) is not None}
+    return [(trial.block, value) for trial in trials if (value := figure.of_trial(trial)) is not None]
 
 
 def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> list[str]:
