@@ -57,6 +57,7 @@ BY_HAND = """
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_a_sink_that_hangs_one_that_refuses_and_a_restart_by_hand_lose_nothing_and_leave_nothing(
     sinkbench: Run, stack: LocalStack, tmp_path: Path
 ) -> None:
