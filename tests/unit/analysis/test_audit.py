@@ -23,7 +23,7 @@ def test_a_record_stored_more_than_255_times_is_counted_in_full() -> None:
 
 def test_lost_records_are_told_as_ranges() -> None:
     audit = audit_of(1000, [*range(17), *range(517, 900), *range(901, 1000)])
-    assert (audit.lost_ranges(), audit.lost_ranges(limit=1)) == ("17-516, 900", "17-516 and 1 more")
+    assert [audit.lost_ranges(limit=limit) for limit in (1, 2)] == ["17-516 and 1 more", "17-516, 900"]
 
 
 def test_records_that_are_stored_twice_are_told_as_ranges() -> None:
