@@ -64,7 +64,7 @@ class Sizes:
         """Expected records per second of the cell."""
         return self._rates.get(cell.place, self._fallback)
 
-    def records(self, cell: Cell, windows: int = 1) -> int:
+    def records(self, cell: Cell, windows: float = 1.0) -> int:
         """Number of records for the cell's next trial, which is to last so many windows."""
         # Each half, before and after the change of tasks, gets as many.
         seconds = self._drain.window_seconds * windows * (1 if cell.before is None else 2)

@@ -150,7 +150,8 @@ class Race:
             return
         for retakes_left in range(MOST_RETAKES, -1, -1):
             drain = Drain() if cell.before is None else LiveRescale()
-            own = self._resources(cell, self._sizes.records(cell, windows_for(replaced)))
+            windows = windows_for(replaced, self._plan.drain.window_seconds)
+            own = self._resources(cell, self._sizes.records(cell, windows))
             record = self._take(own, drain, block, name, retake=retakes_left > 0, replaced=replaced)
             self._sizes.see(cell, record)
             if not record.pilot:

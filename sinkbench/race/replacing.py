@@ -13,8 +13,8 @@ from sinkbench.plan.plan import Plan
 from sinkbench.plan.schedule import cells_left
 from sinkbench.results import Limit, TrialRecord
 
-# Windows of a trial that replaces a cold one.
-LONGER = 3
+# Of a trial that replaces a cold one.
+MOST_WINDOWS, LONG_SECONDS = 3.0, 15.0
 
 
 class Replacement(NamedTuple):
@@ -72,12 +72,12 @@ def why_replaced(trial: TrialRecord) -> str:
     return "was not warm" if trial.warm is False else "was still rising or not steady"
 
 
-def windows_for(replaced: TrialRecord | None) -> int:
-    """How many windows a trial lasts: a cold one is replaced by a longer one if its time went into its drain, and not
-    into its load and audit, which grow as well."""
-    if replaced is None or replaced.warm is not False:
-        return 1
-    return LONGER if (replaced.window_seconds or 0.0) > replaced.seconds / 2 else 1
+def windows_for(replaced: TrialRecord | None, window_seconds: float) -> float:
+    """How many windows a trial lasts: a cold one is replaced by a longer one, of 15 s at most, if its time went into its
+    drain, and not into its load and audit, which grow as well."""
+    if replaced is None or replaced.warm is not False or (replaced.window_seconds or 0.0) <= replaced.seconds / 2:
+        return 1.0
+    return min(MOST_WINDOWS, max(1.0, LONG_SECONDS / window_seconds))
 
 
 def replacing(record: TrialRecord, replaced: TrialRecord) -> TrialRecord:

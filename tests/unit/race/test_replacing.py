@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan
-from sinkbench.race.replacing import LONGER, replacements, replacing, windows_for
+from sinkbench.race.replacing import replacements, replacing, windows_for
 from sinkbench.results import Audit, TrialRecord, settled
 from tests.support.reasons import because
 from tests.support.trials import trial
@@ -115,10 +115,18 @@ def test_a_standstill_is_named_by_the_trial_that_replaces_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("warm", "window_seconds", "windows"), [(False, 6.0, LONGER), (False, 5.0, 1), (False, None, 1), (True, 6.0, 1)]
+    ("warm", "drained", "planned", "windows"),
+    [
+        (False, 6.0, 4.0, 3.0),
+        (False, 6.0, 10.0, 1.5),
+        (False, 18.0, 20.0, 1.0),
+        (False, 5.0, 4.0, 1.0),
+        (False, None, 4.0, 1.0),
+        (True, 6.0, 4.0, 1.0),
+    ],
 )
 def test_a_cold_trial_whose_time_went_into_its_drain_is_replaced_by_a_longer_one(
-    warm: bool, window_seconds: float | None, windows: int
+    warm: bool, drained: float | None, planned: float, windows: float
 ) -> None:
-    assert windows_for(taken(JDBC, 1, warm=warm, window_seconds=window_seconds)) == windows
-    assert windows_for(None) == 1
+    assert windows_for(taken(JDBC, 1, warm=warm, window_seconds=drained), planned) == windows
+    assert windows_for(None, planned) == 1
