@@ -73,8 +73,8 @@ def why_replaced(trial: TrialRecord) -> str:
 
 
 def windows_for(replaced: TrialRecord | None, window_seconds: float) -> float:
-    """How many windows a trial lasts: a cold one is replaced by a longer one, of 15 s at most, if its time went into its
-    drain, and not into its load and audit, which grow as well."""
+    """How many windows a trial lasts: a cold one is replaced by a longer one, of 15 s at most, if its time went into
+    its drain, and not into its load and audit, which grow as well."""
     if replaced is None or replaced.warm is not False or (replaced.window_seconds or 0.0) <= replaced.seconds / 2:
         return 1.0
     return min(MOST_WINDOWS, max(1.0, LONG_SECONDS / window_seconds))
