@@ -18,6 +18,7 @@ from loadgen.dataset.source import key_at, open_dataset, steps_of
 from loadgen.dataset.store import Builder, Dataset, DatasetMaker, closed, opening
 from loadgen.dataset.tables import Dialect
 from loadgen.errors import DatasetError, OptionsError
+from tests.support.counts import count
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -146,7 +147,7 @@ CELLS = st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from
 
 
 @given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=5), st.sampled_from(",;|\t~"))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=count(60, 15))
 def test_a_table_gives_the_cells_that_were_written(rows: list[tuple[str, str]], delimiter: str) -> None:
     text = io.StringIO(newline="")
     csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows([("a", "b"), *rows])

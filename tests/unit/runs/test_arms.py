@@ -103,7 +103,7 @@ def test_too_few_blocks_give_no_verdict() -> None:
 
 
 def test_equal_arms_are_told_apart_in_one_of_twenty_runs_at_most() -> None:
-    draw, runs = np.random.default_rng(5), count(200, 40)
+    draw, runs = np.random.default_rng(5), count(200, 20)
     claimed = 0
     for _ in range(runs):
         drift = draw.lognormal(0, 0.3, 8) * 1000
