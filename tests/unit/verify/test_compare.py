@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sinkbench.verify.content import GONE, UNREAD, By, Entry
 from sinkbench.verify.ledger import FAULTS, Ledger
-from tests.support.counts import count
+from tests.support.counts import count as how_many
 
 PARTITIONS = 3
 HOURS = {-1: None, 0: "1970-01-01 00:00", 1: "1970-01-01 01:00", 2: "1970-01-01 02:00"}
@@ -85,7 +85,7 @@ def ledger() -> Iterator[Ledger]:
     rows=st.lists(st.tuples(st.integers(0, 5), CONTENTS), max_size=6),
     by=st.sampled_from(["key", "value"]),
 )
-@settings(max_examples=count(300, 40), deadline=None)
+@settings(max_examples=how_many(300, 40), deadline=None)
 def test_the_comparison_is_that_of_plain_python(
     ledger: Ledger, sent: list[Sent], due: int, rows: list[tuple[int, int]], by: By
 ) -> None:
