@@ -14,7 +14,7 @@ from sinkbench.runs.arms import compare_arms
 from sinkbench.runs.compare import compare as compare_runs
 from sinkbench.runs.differences import why_not_alike
 from sinkbench.runs.gate import Gate, gate, percent_of
-from sinkbench.runs.reader import BASELINES, StoredRun, find_run, list_runs, load_run, newest_two
+from sinkbench.runs.reader import BASELINES, StoredRun, find_run, list_runs, load_run, newest, newest_two
 from sinkbench.suggest import did_you_mean
 from sinkbench.tables import comparison as table
 from sinkbench.tables.cells import render, sections, spaced
@@ -82,7 +82,8 @@ def compare(
     if form not in (*WRITERS, GITHUB):
         raise ResultsError(f"--format {form}: is not a format of comparisons{did_you_mean(form, [*WRITERS, GITHUB])}")
     paths = [find_run(name, results, baselines or results / BASELINES) for name in runs or []]
-    comparisons = [] if len(paths) > 1 else compare_arms(load_run(paths[0] if paths else find_run(None, results)))
+    only = next(iter(paths), None) or newest(results)
+    comparisons = [] if len(paths) > 1 or only is None else compare_arms(load_run(only))
     if not comparisons:
         if len(paths) < 2:
             paths = [*paths, find_run(None, results)] if paths else [*newest_two(results)]

@@ -17,9 +17,9 @@ from sinkbench.secrets import conceal_in
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import Section, YamlFile, mistake, shown
 
-# Keys of a connector that a plan must not override, and what to use instead.
+# Maven's, with the version.
 COORDINATES = re.compile(r"[\w.-]+:[\w.-]+:([\w.-]+)(?::[\w.-]+){0,2}")
-"""Maven's, with the version."""
+# Keys of a connector that a plan must not override, and what to use instead.
 _SET_BY_SINKBENCH = {"name": "'label'", "tasks.max": "'multiples'", "topics": "", "topics.regex": ""}
 
 Number = TypeVar("Number", int, float)

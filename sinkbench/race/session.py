@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from rich.console import Console
 
 from loadgen.reading import printable
-from sinkbench.analysis.intervals import FEWEST_BLOCKS
+from sinkbench.analysis.intervals import FEWEST_BLOCKS, FEWEST_PAIRS
 from sinkbench.analysis.words import counted
 from sinkbench.environment import commit, describe, machine
 from sinkbench.errors import Interrupted, ResultsError, SinkbenchError
@@ -118,9 +118,10 @@ class _Session(ExitStack):
         only = only_race(self._stack.lock_file, state_folder(), self._plan.name, self._stack.own_container)
         self._tell = self.enter_context(only)
         self.enter_context(_followed(self._live, ports or Ports(), self._say))
-        if self._plan.trials < FEWEST_BLOCKS and not isinstance(self._plan, CapacityPlan):
+        fewest = FEWEST_PAIRS if any(entry.arm for entry in self._plan.pipelines) else FEWEST_BLOCKS
+        if self._plan.trials < fewest and not isinstance(self._plan, CapacityPlan):
             few = f"{counted(self._plan.trials, 'trial')} a cell: too few for 95 % intervals and `sinkbench compare`"
-            self._say(f"{few}; --trials {FEWEST_BLOCKS} is enough")
+            self._say(f"{few}; --trials {fewest} is enough")
         if self._records is not None:
             self._say(f"records: {self._records.facts.in_words}")
         check_disk(self._stack)

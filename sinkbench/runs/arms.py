@@ -16,7 +16,7 @@ OfCell = TypeVar("OfCell", CellSummary, TrialRecord)
 def compare_arms(run: StoredRun) -> list[Comparison]:
     """Each arm but the first compared with the first, by the blocks that both have; empty for a plan without arms."""
     names = list(dict.fromkeys(cell.arm for cell in run.summary.cells if cell.arm))
-    return [compare(_only(run, names[0]), _only(run, name), paired=True) for name in names[1:]]
+    return [compare(_only(run, names[0]), _only(run, name)) for name in names[1:]]
 
 
 def _only(run: StoredRun, arm: str) -> StoredRun:

@@ -138,21 +138,20 @@ class _Pair:
     interval: Interval
     disturbed: Mapping[Verdict, str] = field(default_factory=dict)
     """The verdicts that a disturbance of one run can explain, with its text."""
-    by_block: tuple[Mapping[int, float], Mapping[int, float]] = ({}, {})
     paired: bool = False
 
 
-def compare(a: StoredRun, b: StoredRun, *, paired: bool = False) -> Comparison:
+def compare(a: StoredRun, b: StoredRun) -> Comparison:
     """Compares run B with run A, in the order of A's cells; those only in B come last. A cell differs if the rank test
     of its trials is significant at 5 % for its whole table (`intervals`), and the interval of its ratio excludes 1.
-    `paired`: they are arms of one run, whose trials are compared block by block."""
+    Cells of different arms are of one run: their trials are compared block by block."""
     pairs = [(one, other) for one, other in _pairs(a, b) if one and other]
     disturbed = [
         Difference(f"{one.cell} {each.what}", each.a, each.b)
         for one, other in pairs
         for each in _disturbances(a, b, one, other)
     ]
-    by = {name: _measured(figure, a, b, paired) for name, figure in FIGURES.items()}
+    by = {name: _measured(figure, a, b) for name, figure in FIGURES.items()}
     known = {
         name: cells
         for name, cells in by.items()
@@ -161,12 +160,11 @@ def compare(a: StoredRun, b: StoredRun, *, paired: bool = False) -> Comparison:
     return Comparison(a, b, [*disturbed, *differences(a, b)], known)
 
 
-def _measured(figure: _Figure, a: StoredRun, b: StoredRun, paired: bool) -> list[Compared]:
+def _measured(figure: _Figure, a: StoredRun, b: StoredRun) -> list[Compared]:
     found: list[Compared | _Pair] = []
     for one, other in _pairs(a, b):
         if one and other:
-            each = _looked_at(figure, a, b, one, other)
-            found.append(_in_pairs(each) if paired and isinstance(each, _Pair) else each)
+            found.append(_looked_at(figure, a, b, one, other))
         elif only := one or other:
             found.append(Compared(only.cell, "not comparable", f"only run {'A' if one else 'B'} has it"))
     verdicts = iter(_judged([each for each in found if isinstance(each, _Pair)]))
@@ -197,25 +195,25 @@ def _looked_at(figure: _Figure, a: StoredRun, b: StoredRun, one: CellSummary, ot
         return replace(bare, why="; ".join(reasons))
     if min([*first, *second], default=1.0) <= 0:
         return replace(bare, why="a trial measured 0, which has no ratio")
-    few = [
-        f"{len(rates)} valid in run {run}" for run, rates in (("A", first), ("B", second)) if len(rates) < FEWEST_BLOCKS
-    ]
-    ratio, interval = ratio_of_medians(second, first) if first and second else (None, None)
-    if ratio is None or interval is None:
-        why = f"{' and '.join(few)}, {FEWEST_BLOCKS} are needed in each{_ranges(first, second)}"
+    paired = one.arm != other.arm
+    if paired:
+        shared = sorted(dict(found[0]).keys() & dict(found[1]).keys())
+        first, second = ([dict(values)[block] for block in shared] for values in found)
+    fewest = FEWEST_PAIRS if paired else FEWEST_BLOCKS
+    few = [f"{len(rates)} valid in run {run}" for run, rates in (("A", first), ("B", second)) if len(rates) < fewest]
+    ratio, interval = _ratio(first, second, paired=paired) if first and second else (None, None)
+    if ratio is None or interval is None or few:
+        why = f"{' and '.join(few)}, {fewest} are needed in each{_ranges(first, second)}"
         return replace(bare, verdict=TOO_FEW, why=why, ratio=ratio)
     explained = _explained(_disturbances(a, b, one, other)) if figure.more == "faster" else {}
-    return _Pair(figure, name, first, second, ratio, interval, explained, (dict(found[0]), dict(found[1])))
+    return _Pair(figure, name, first, second, ratio, interval, explained, paired)
 
 
-def _in_pairs(pair: _Pair) -> Compared | _Pair:
-    """The pair by the blocks that both cells have."""
-    shared = sorted(pair.by_block[0].keys() & pair.by_block[1].keys())
-    a, b = ([values[block] for block in shared] for values in pair.by_block)
-    found = ratio_by_block("", pair.by_block[1], pair.by_block[0])
-    if found is None or found.interval is None:
-        return Compared(pair.name, TOO_FEW, f"{len(shared)} blocks with both arms, {FEWEST_PAIRS} are needed")
-    return replace(pair, a=a, b=b, ratio=found.estimate, interval=found.interval, paired=True)
+def _ratio(a: Sequence[float], b: Sequence[float], *, paired: bool) -> tuple[float | None, Interval | None]:
+    if not paired:
+        return ratio_of_medians(b, a)
+    found = ratio_by_block("", *(dict(enumerate(values)) for values in (b, a)))
+    return (None, None) if found is None else (found.estimate, found.interval)
 
 
 def _ranges(a: Sequence[float], b: Sequence[float]) -> str:

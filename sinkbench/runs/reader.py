@@ -171,9 +171,18 @@ def find_run(name: str | None, root: Path, baselines: Path | None = None) -> Pat
     raise ResultsError(f"{text}: {what}: {listed or 'none'}")
 
 
+def newest(root: Path) -> Path | None:
+    """The newest run that can be read and has a trial."""
+    return next((root / row.run for row in _with_trials(root)), None)
+
+
+def _with_trials(root: Path) -> list[RunRow]:
+    return [row for row in list_runs(root) if row.summary is not None and any(c.trials for c in row.summary.cells)]
+
+
 def newest_two(root: Path) -> tuple[Path, Path]:
     """The newest run and the one of the same plan before it, the older first. ResultsError if there are no two."""
-    runs = [row for row in list_runs(root) if row.summary is not None and any(c.trials for c in row.summary.cells)]
+    runs = _with_trials(root)
     for place, row in enumerate(runs):
         for other in runs[place + 1 :]:
             if row.summary and other.summary and row.summary.plan.name == other.summary.plan.name:

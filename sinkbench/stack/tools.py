@@ -100,7 +100,8 @@ def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]
     files += sorted(file for folder in SOURCES for file in (checkout / folder).rglob("*") if file.is_file())
     wanted = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
     if not stamp.exists() or stamp.read_bytes() != wanted.encode():
-        java = find_java()
+        # Before anything is removed: one of them may be missing.
+        java, _ = find_java(), find_program("mvn", "maven")
         shutil.rmtree(dist, ignore_errors=True)
         dist.mkdir(parents=True)
         for project in PROJECTS:

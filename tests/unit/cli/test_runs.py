@@ -88,6 +88,17 @@ def test_several_runs_are_exported_as_one_table(results: Path, sinkbench: Comman
     sinkbench.refused("export", first, second, "--format", "md")
 
 
+def test_a_newest_run_that_cannot_be_read_keeps_no_others_from_being_compared(
+    results: Path, sinkbench: Command
+) -> None:
+    first, second = keep(results, FAST), keep(results, SLOW)
+    damaged = results / "20990101T000000Z-quick"
+    damaged.mkdir()
+    (damaged / "summary.json").write_text("{")
+    said = sinkbench.done("compare")
+    assert (first.name in said, second.name in said) == (True, True)
+
+
 def test_parquet_has_the_rows_of_csv_with_types(results: Path, sinkbench: Command) -> None:
     file, runs = results.parent / "it's.parquet", [keep(results, rates) for rates in (FAST, FAST[:2])]
     rows = rows_of(sinkbench.done("export", *runs))

@@ -98,7 +98,9 @@ def test_a_small_difference_is_found_block_by_block_whatever_the_machine_does() 
 def test_too_few_blocks_give_no_verdict() -> None:
     for blocks in (3, 5):
         (found,) = compare_arms(run_of(DRIFT[:blocks], [2 * rate for rate in DRIFT[:blocks]]))
-        assert found.by[RATE][0].verdict == "too few trials to tell"
+        cell = found.by[RATE][0]
+        assert cell.verdict == "too few trials to tell"
+        assert cell.why.startswith(f"{blocks} valid in run A and {blocks} valid in run B, 6 are needed in each")
         assert found.undecided
 
 
