@@ -10,8 +10,8 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 FOLDERS = (
-    *("claims", "connect", "connectors", "elasticsearch", "kafka", "local", "plans", "postgres", "queries"),
-    *("topologies", "toxiproxy"),
+    *("claims", "connect", "connectors", "elasticsearch", "kafka", "kubernetes", "local", "plans", "postgres"),
+    *("queries", "topologies", "toxiproxy"),
 )
 # The modes of files are in the wheel: the same bytes for every user.
 os.umask(0o022)

@@ -69,6 +69,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "doctor": ("doctor", "Find problems that invalidate a race, and fixes"),
         "logs": ("stack", "Print the end of a service's log"),
         "scale": ("stack", "Change a running connector's number of tasks"),
+        "kubernetes": ("kubernetes", "Create or remove clusters in a namespace"),
         "dlq": ("dlq", "Explain a dead letter queue; send records back"),
         "verify": ("verify", "Find a topic's records missing in a sink"),
     },

@@ -134,7 +134,7 @@ def resume(
         say(f"{folder.path}: all trials are there; the run is complete")
     else:
         was = unfinished.summary.environment.get("stack")
-        if stack_name is None and was not in ("local", "compose"):
+        if stack_name is None and str(was).partition(":")[0] not in ("local", "compose", "kubernetes"):
             raise StackError(f"{folder.path}: was measured on stack {was}; name its file: --stack FILE.yaml")
         resume_run(the_stack(stack_name or str(was)), unfinished, console, _ports(live, live_port, metrics))
     _show_results(folder, junit=junit)

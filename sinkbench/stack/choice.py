@@ -1,4 +1,4 @@
-"""Selects the stack that a command works on: `local`, `compose`, or a stack file of existing clusters."""
+"""Selects the stack that a command works on: `local`, `compose`, `kubernetes`, or a stack file of existing clusters."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +23,7 @@ def find_stack(settings: Settings) -> Stack:
 
 
 def open_stack(choice: str, settings: Settings) -> Stack:
-    """Returns the driver for "local", "compose" or a stack file's path. Raises StackError for any other choice."""
+    """Returns the driver for "local", "compose", "kubernetes[:NAMESPACE]" or a stack file's path; else a StackError."""
     if choice == "local":
         return LocalStack(settings)
     if choice == "compose":
@@ -32,8 +32,13 @@ def open_stack(choice: str, settings: Settings) -> Stack:
         from sinkbench.stack.compose import ComposeStack
 
         return ComposeStack(settings)
+    kind, _, namespace = choice.partition(":")
+    if kind == "kubernetes":
+        from sinkbench.stack.kubernetes import KubernetesStack
+
+        return KubernetesStack(namespace)
     if Path(choice).suffix in (".yaml", ".yml"):
         from sinkbench.stack.external import ExternalStack
 
         return ExternalStack(Path(choice))
-    raise StackError(f"--stack {choice}: give local, compose, or a stack file (FILE.yaml)")
+    raise StackError(f"--stack {choice}: give local, compose, kubernetes[:NAMESPACE], or a stack file (FILE.yaml)")

@@ -198,7 +198,7 @@ class ExternalStack(Stack):
     def up(self, say: Say) -> None:
         """Checks each endpoint's credentials and version. Raises StackError with a line for each failure."""
         asked = checks(self._endpoints, timeout_seconds=TIMEOUT_SECONDS, loadgens=True)
-        where, lines, found = self._endpoints.addresses(), self._file.lines(), _at_once(asked)
+        where, lines, found = self._endpoints.addresses(), self._lines(), _at_once(asked)
         answering = [name for name, problem in found.items() if problem is None]
         found |= _at_once({name: partial(unsupported, self._endpoints, name) for name in answering})
         problems = [
@@ -209,6 +209,9 @@ class ExternalStack(Stack):
         if problems:
             raise StackError(redacted("\n".join(problems)))
         say(f"not measured on these clusters: {', '.join(self._unmeasured())}")
+
+    def _lines(self) -> dict[str, str]:
+        return self._file.lines()
 
     def down(self) -> None:
         raise StackError(f"{self._file.path}: these clusters are other people's: nothing is started or stopped")

@@ -78,7 +78,7 @@ def probes(own: Resources, *, growing: bool = False, always: bool = False, apart
         nonlocal due
         if time.monotonic() < due and not apart:
             # A trial of a few seconds needs the machine's CPU time at every sample; an external cluster's is not known.
-            return Usage(machine=machine_cpu() if cluster.stack.faults is not None else None)
+            return Usage(machine=None if cluster.stack.endpoints.shared else machine_cpu())
         found, due = cluster.stack.usage(), time.monotonic() + SLOW_SECONDS
         # What a fault does to a service is not an error.
         return Usage(found.cpu_seconds, machine=found.machine) if apart else found

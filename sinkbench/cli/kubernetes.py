@@ -1,0 +1,91 @@
+"""The commands `sinkbench kubernetes apply`, `delete` and `show`: kubectl with the folder `kubernetes`."""
+
+import shutil
+from typing import Annotated
+
+import typer
+
+from sinkbench.cli.options import commands, say, write
+from sinkbench.errors import StackError
+from sinkbench.settings import CHECKOUT
+from sinkbench.stack.tools import run
+from sinkbench.suggest import did_you_mean
+
+app = commands()
+kubernetes = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+app.add_typer(kubernetes, name="kubernetes")
+
+FOLDER, PLAIN = CHECKOUT / "kubernetes", "plain"
+OURS = "sinkbench.io/created"
+PODS = ("--selector", "app.kubernetes.io/part-of=sinkbench")
+Overlay = Annotated[str, typer.Option(help="plain, small, published, large, or a folder of yours")]
+Namespace = Annotated[str, typer.Option(help="namespace for all of it")]
+
+
+@kubernetes.callback()
+def about() -> None:
+    """Create, show and remove clusters in a Kubernetes namespace."""
+
+
+@kubernetes.command()
+def apply(
+    overlay: Overlay = PLAIN,
+    namespace: Namespace = "sinkbench",
+    wait: Annotated[int, typer.Option(min=0, help="seconds until all pods must be ready; 0: do not wait")] = 300,
+) -> None:
+    """Apply an overlay, and wait for its pods. A second call changes nothing; it takes nothing over from others."""
+    folder = _folder(overlay)
+    if _namespace(namespace) == "":
+        _kubectl("create", "namespace", namespace)
+        # The operators' own pods may need more.
+        mode = "enforce" if overlay == PLAIN else "warn"
+        _kubectl("label", "namespace", namespace, f"{OURS}=true", f"pod-security.kubernetes.io/{mode}=restricted")
+    say(_kubectl("apply", "--server-side", "--namespace", namespace, "--kustomize", folder).strip())
+    if wait:
+        say("waiting for the pods")
+        _kubectl("wait", "pods", "--namespace", namespace, *PODS, "--for", "condition=Ready", "--timeout", f"{wait}s")
+    say(f"sinkbench race quick --stack kubernetes:{namespace}")
+
+
+@kubernetes.command()
+def delete(overlay: Overlay = PLAIN, namespace: Namespace = "sinkbench") -> None:
+    """Delete what `apply` created: a namespace with all that is in it, or in one that was there the overlay's parts."""
+    if OURS in _namespace(namespace):
+        _kubectl("delete", "namespace", namespace)
+    else:
+        _kubectl("delete", "--namespace", namespace, "--ignore-not-found", "--kustomize", _folder(overlay))
+    say(f"namespace {namespace}: nothing of sinkbench is left")
+
+
+@kubernetes.command()
+def show(namespace: Annotated[str, typer.Argument(help="default: the kubeconfig's")] = "") -> None:
+    """Print a namespace's clusters as a stack file. Secrets are named, not shown."""
+    # Imported here: the client takes long.
+    from sinkbench.stack.kubernetes import KubernetesStack
+
+    write(KubernetesStack(namespace).show() + "\n")
+
+
+def _namespace(name: str) -> str:
+    """Its labels; "" if there is none of that name."""
+    return _kubectl("get", "namespace", name, "--ignore-not-found", "--output", "jsonpath={.metadata.labels}")
+
+
+def _folder(overlay: str) -> str:
+    there = {PLAIN: FOLDER / PLAIN, **{each.name: each for each in sorted((FOLDER / "overlays").glob("*"))}}
+    found = there.get(overlay, CHECKOUT.joinpath(overlay))
+    if not (found / "kustomization.yaml").exists():
+        known = f"there are {', '.join(there)}{did_you_mean(overlay, there)}"
+        raise StackError(f"--overlay {overlay}: is no folder with a kustomization.yaml; {known}")
+    return str(found)
+
+
+def _kubectl(*arguments: str) -> str:
+    """Returns its output. Raises StackError with its last line, which names the right that an account lacks."""
+    if shutil.which("kubectl") is None:
+        raise StackError("there is no command kubectl; install it, or put it on the PATH (docs/kubernetes.md)")
+    done = run(["kubectl", *arguments])
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or ["no message"]
+        raise StackError(f"kubectl {arguments[0]}: {lines[-1]}")
+    return done.stdout

@@ -1,0 +1,277 @@
+"""The driver of clusters in a Kubernetes namespace (docs/kubernetes.md). It writes what it finds there as a stack file,
+and adds to `external` what the API and the kubelets tell: CPU time, memory, restarts and logs of pods."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import kubernetes as client
+import urllib3
+from kubernetes.config import ConfigException, list_kube_config_contexts, load_config
+from kubernetes.stream import stream
+from kubernetes.utils.quantity import parse_quantity
+
+from sinkbench.errors import StackError
+from sinkbench.stack import Allowance, Facts, Faults, Say, Usage
+from sinkbench.stack.assembly import LOG_LINES, await_ready, checks
+from sinkbench.stack.external import ExternalStack
+from sinkbench.stack.operators import PODS, Object, find, name_of
+
+NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+READY_SECONDS = 240.0
+SIGNALS = {"kill": "KILL", "stop": "TERM", "freeze": "STOP", "thaw": "CONT"}
+
+
+class NotThere(StackError):
+    """There is no such object or resource."""
+
+
+class Api:
+    """Objects of one namespace, as the API writes them."""
+
+    def __init__(self, namespace: str) -> None:
+        """`namespace` may be empty: then it is this pod's, or that of the kubeconfig. Raises StackError."""
+        try:
+            load_config()
+            inside = NAMESPACE_FILE.read_text(encoding="utf-8") if NAMESPACE_FILE.exists() else ""
+            self.namespace = (
+                namespace or inside or list_kube_config_contexts()[1]["context"].get("namespace", "default")
+            )
+        except (ConfigException, OSError, KeyError) as error:
+            raise StackError(f"--stack kubernetes: {error}; set KUBECONFIG, or run it in a pod") from None
+        self._client = client.client.ApiClient()
+
+    @cached_property
+    def _versions(self) -> dict[str, str]:
+        return {each["name"]: each["preferredVersion"]["version"] for each in self.call("/apis")["groups"]}
+
+    def call(self, path: str, method: str = "GET", **options: Any) -> Any:
+        """Raises StackError, which names verb and resource if the account lacks a right."""
+        with api_errors():
+            return self._client.call_api(
+                path,
+                method,
+                auth_settings=["BearerToken"],
+                response_type="object",
+                _return_http_data_only=True,
+                **options,
+            )
+
+    def list(self, resource: str) -> Sequence[Object]:
+        """Returns the namespace's `pods`, `kafkas.kafka.strimzi.io` or `secrets/NAME`; none if there is no such."""
+        plural, _, group = resource.partition(".")
+        base = "api/v1"
+        if group:
+            if group not in self._versions:
+                return []
+            base = f"apis/{group}/{self._versions[group]}"
+        try:
+            found = self.call(f"/{base}/namespaces/{self.namespace}/{plural}")
+        except NotThere:
+            return []
+        return found.get("items", [found])  # type: ignore[no-any-return]
+
+    def pod(self, name: str) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/pods/{name}"
+
+    def signal(self, pod: str, container: str, signal: str) -> None:
+        """Signals every process of a container, from a shell in it."""
+        command = ["sh", "-c", f"kill -s {signal} -- -1"]
+        with api_errors():
+            stream(
+                client.client.CoreV1Api(client.client.ApiClient()).connect_get_namespaced_pod_exec,
+                pod, self.namespace, container=container, command=command, stdout=True, stderr=True,
+            )  # fmt: skip
+
+
+@contextlib.contextmanager
+def api_errors() -> Iterator[None]:
+    try:
+        yield
+    except client.client.ApiException as error:
+        said = error.reason
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            said = json.loads(error.body)["message"]
+        raise (NotThere if error.status == HTTPStatus.NOT_FOUND else StackError)(f"Kubernetes: {said}") from None
+    except urllib3.exceptions.HTTPError as error:
+        raise StackError(f"Kubernetes: its API does not answer: {error}; check KUBECONFIG") from None
+
+
+class KubernetesStack(ExternalStack):
+    def __init__(self, namespace: str = "") -> None:
+        """Raises StackError if the namespace lacks a cluster, or this account a right."""
+        self._api = Api(namespace)
+        self.name = f"kubernetes:{self._api.namespace}"
+        self._folder = Path(tempfile.mkdtemp(prefix="sinkbench-kubernetes-"))
+        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+        self._discover()
+
+    def _discover(self) -> None:
+        """Reads addresses, credentials and pods, which change when a pod is replaced."""
+        found, path = find(self._api.namespace, self._api.list), self._folder / "stack.yaml"
+        for name, text in found.files.items():
+            (self._folder / name).write_text(text, encoding="utf-8")
+        path.write_text(json.dumps(found.sections, indent=2), encoding="utf-8")
+        super().__init__(path)
+        workers = {url.removeprefix("http://"): name for name, url in self._endpoints.connect.items()}
+        self._endpoints = replace(self._endpoints, worker_ids=workers, stack_file=None)
+        self._pods, self._notes = found.pods, found.notes
+        self._lives = {name: lives_of(each) for name, each in self._there().items()}
+
+    def _there(self) -> dict[str, Object]:
+        return {name_of(each): each for each in self._api.list(PODS)}
+
+    def show(self) -> str:
+        """Returns the stack file of what was found, which refers to its secrets by names of files."""
+        return self._file.path.read_text(encoding="utf-8")
+
+    def _lines(self) -> dict[str, str]:
+        return dict.fromkeys(checks(self._endpoints, loadgens=True), self.name)
+
+    def up(self, say: Say) -> None:
+        super().up(say)
+        for line in self._notes:
+            say(line)
+
+    def usage(self) -> Usage:
+        there = self._there()
+        used: dict[str, tuple[float, float]] = {}
+        # Without the right to ask the kubelets nothing is visible.
+        with contextlib.suppress(StackError):
+            used = self._used(there)
+        cpu, memory = ({pod: both[part] for pod, both in used.items()} for part in (0, 1))
+        changes = {
+            node: [changed for name in pods if (changed := change(name, self._lives.get(name), there.get(name)))]
+            for node, pods in self._pods.items()
+        }
+        return Usage(
+            cpu_seconds={node: _total(cpu, pods) for node, pods in self._pods.items()},
+            memory_bytes={node: _total(memory, pods) for node, pods in self._pods.items()},
+            troubles={node: "; ".join(lines) for node, lines in changes.items() if lines},
+        )
+
+    def _used(self, there: Mapping[str, Object]) -> dict[str, tuple[float, float]]:
+        """By pod, as in `used_by_pods`. Raises StackError, with the right that is missing."""
+        found = {}
+        for kubelet in sorted({each["spec"]["nodeName"] for each in there.values() if "nodeName" in each["spec"]}):
+            path = f"/api/v1/nodes/{kubelet}/proxy/stats/summary"
+            asked = self._api.call(path, query_params=[("only_cpu_and_memory", "true")])
+            found |= used_by_pods(asked, self._api.namespace)
+        return found
+
+    def facts(self) -> Facts:
+        there, unmeasured = self._there(), ["free disk space of the services"]
+        try:
+            self._used(there)
+        except StackError as error:
+            unmeasured = [*self._unmeasured(), str(error)]
+        pods = {node: [there[name] for name in names if name in there] for node, names in self._pods.items()}
+        return Facts(unmeasured=tuple(unmeasured), allowances={node: allowance(each) for node, each in pods.items()})
+
+    def down(self) -> None:
+        raise StackError(
+            f"{self.name}: `sinkbench kubernetes delete` removes what `sinkbench kubernetes apply` created"
+        )
+
+    def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
+        more = ["--follow"] if follow else []
+        return ["kubectl", "logs", "--namespace", self._api.namespace, "--tail", str(lines), *more, self._pod(service)]
+
+    def log_tail(self, service: str, lines: int) -> str:
+        return str(self._api.call(f"{self._api.pod(self._pod(service))}/log", query_params=[("tailLines", lines)]))
+
+    def _pod(self, service: str) -> str:
+        if not (found := self._pods.get(service)):
+            raise StackError(f"{service}: has no pod in {self.name}; there are {', '.join(self._pods)}")
+        return found[0]
+
+    # --- faults ----------------------------------------------------------------------------------------------------
+
+    @property
+    def faults(self) -> Faults:  # type: ignore[override]
+        return Faults(self._act, self._wait_for)
+
+    def _act(self, what: str, service: str) -> None:
+        """Signals the container's processes if the pod shares their namespace, else deletes the pod: Kubernetes starts
+        either again by itself. Raises StackError for what needs more than that."""
+        if what == "start":
+            return
+        name = self._pod(service)
+        # What a fault does to it is no trouble.
+        self._lives.pop(name, None)
+        pod = self._api.call(self._api.pod(name))
+        if pod["spec"].get("shareProcessNamespace"):
+            self._api.signal(name, pod["spec"]["containers"][0]["name"], SIGNALS[what])
+        elif what in ("kill", "stop"):
+            grace = [("gracePeriodSeconds", 0)] if what == "kill" else []
+            self._api.call(self._api.pod(name), "DELETE", query_params=grace)
+        else:
+            raise StackError(f"{service}: pod {name} does not share its process namespace, so nothing can {what} it")
+
+    def _wait_for(self, service: str) -> None:
+        """Waits until the service answers, in the same pod or in the one that replaces it."""
+
+        def asked() -> Mapping[str, Any]:
+            with contextlib.suppress(StackError):
+                self._discover()
+            return checks(self._endpoints, loadgens=True)
+
+        await_ready([service], asked, dict, partial(self.log_tail, lines=LOG_LINES), READY_SECONDS)
+        self._discover()
+
+
+def used_by_pods(summary: Mapping[str, Any], namespace: str) -> dict[str, tuple[float, float]]:
+    """CPU seconds since their start and resident bytes of a namespace's pods, from a kubelet's `stats/summary`.
+
+    It adds up the containers, whose readings are newer than those of the pod."""
+    found = {}
+    for pod in summary.get("pods", []):
+        containers = [each for each in pod.get("containers", []) if "usageCoreNanoSeconds" in each.get("cpu", {})]
+        if pod["podRef"]["namespace"] == namespace and containers:
+            seconds = sum(each["cpu"]["usageCoreNanoSeconds"] for each in containers) / 1e9
+            resident = sum(each.get("memory", {}).get("rssBytes", 0) for each in containers)
+            found[pod["podRef"]["name"]] = seconds, float(resident)
+    return found
+
+
+def _total(used: Mapping[str, float], pods: Sequence[str]) -> float | None:
+    return sum(used[name] for name in pods) if pods and all(name in used for name in pods) else None
+
+
+def lives_of(pod: Object) -> tuple[str, int]:
+    """A pod's uid, and how often its containers were started again."""
+    restarts = sum(each["restartCount"] for each in pod.get("status", {}).get("containerStatuses", []))
+    return pod["metadata"]["uid"], restarts
+
+
+def change(name: str, before: tuple[str, int] | None, now: Object | None) -> str:
+    """Why a pod is no longer the one that it was `before`; "" if it is, or if that is not known."""
+    if before is None or (now is not None and lives_of(now) == before):
+        return ""
+    if now is None:
+        return f"lost its pod {name}: it was deleted or evicted"
+    ends = [each.get("lastState", {}).get("terminated", {}) for each in now["status"].get("containerStatuses", [])]
+    why = next((f" ({each['reason']}, exit code {each['exitCode']})" for each in ends if each), "")
+    return f"was started again in pod {name}{why}"
+
+
+def allowance(pods: Sequence[Object]) -> Allowance:
+    """The limits of a service's pods together; None for what one of them has no limit of."""
+    limits = [each.get("resources", {}).get("limits", {}) for pod in pods for each in pod["spec"]["containers"]]
+    cpus, memory = (
+        float(sum(parse_quantity(each[what]) for each in limits))
+        if limits and all(what in each for each in limits)
+        else None
+        for what in ("cpu", "memory")
+    )
+    return Allowance(cpus, None if memory is None else int(memory))
