@@ -1,0 +1,133 @@
+"""kubernetes/plain on a real cluster: it races, is scaled, notices a lost pod and faults, and leaves nothing."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from sinkbench.cli.main import main
+from tests.kubernetes.cluster import done, kubectl
+from tests.support.commands import started
+from tests.support.waiting import until
+
+NAMESPACE, OTHER = "sinkbench-test", "sinkbench-test-other"
+STACK = ("--stack", f"kubernetes:{NAMESPACE}")
+DRAINS = """
+pipelines: [elasticsearch/reference-bulk, postgres/reference-copy]
+trials: 1
+drain: {pilot_seconds: 1, warm_up_seconds: 4, warm_up_budget_seconds: 0, window_seconds: 4}
+"""
+FAULTS = """
+mode: faults
+pipelines: [postgres/reference-copy]
+trials: 1
+sustain: {records_per_second: 500, seconds: 30}
+drain: {pilot_seconds: 1, warm_up_seconds: 4}
+faults: [{what: kill, target: worker, at_seconds: 5, seconds: 3}, {what: freeze, target: sink, at_seconds: 5, seconds: 4}]
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    if not os.environ.get("KUBECONFIG"):
+        pytest.skip("KUBECONFIG names no cluster; scripts/kubernetes-bootstrap starts one")
+    try:
+        done("create", "namespace", OTHER)
+        done("create", "configmap", "yours", "--namespace", OTHER)
+        assert main(["kubernetes", "apply", "--namespace", NAMESPACE, "--wait", "600"]) == 0
+        yield
+        assert main(["kubernetes", "delete", "--namespace", NAMESPACE]) == 0
+        assert f"namespace/{NAMESPACE}" not in done("get", "namespaces", "--output", "name").split()
+        assert "configmap/yours" in done("get", "configmaps", "--namespace", OTHER, "--output", "name")
+    finally:
+        kubectl("delete", "namespace", OTHER, NAMESPACE, "--ignore-not-found")
+
+
+def trials_of(results: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (results / "latest" / "trials.jsonl").read_text().splitlines()]
+
+
+def raced(folder: Path, text: str) -> list[dict[str, Any]]:
+    plan = folder / "plan.yaml"
+    plan.write_text(text)
+    assert main(["race", str(plan), *STACK, "--results", str(folder)]) in (0, 1)
+    return trials_of(folder)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_race_measures_rates_cpu_time_and_memory_and_loses_nothing(tmp_path: Path) -> None:
+    trials = raced(tmp_path, DRAINS)
+    assert len(trials) == 2
+    for trial in trials:
+        assert not trial["reasons"]
+        assert trial["audit"]["lost"] == trial["audit"]["duplicates"] == 0
+        assert trial["placement"] == {"connect-1": 1, "connect-2": 1, "connect-3": 1}
+        used = trial["cpu_seconds_per_million"]
+        assert min(used["kafka"], used["connect"], used[trial["sink"]]) > 0
+        assert trial["peak_memory"][trial["sink"]]["resident_bytes"] > 10_000_000
+
+
+@pytest.mark.usefixtures("cluster")
+def test_workers_are_scaled_by_replicas_and_tasks_by_rest(tmp_path: Path) -> None:
+    scale = ("scale", "statefulset", "connect", "--namespace", NAMESPACE, "--replicas")
+    done(*scale, "2")
+    try:
+        until(lambda: main(["check", *STACK]) == 0, 120)
+        assert {len(trial["placement"]) for trial in raced(tmp_path, DRAINS)} == {2}
+    finally:
+        done(*scale, "3")
+        done("rollout", "status", "statefulset", "connect", "--namespace", NAMESPACE, "--timeout", "300s")
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_trial_that_loses_a_pod_is_invalid_and_names_it(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        DRAINS.replace("elasticsearch/reference-bulk, ", "").replace("window_seconds: 4", "window_seconds: 30")
+    )
+    worker = done("get", "pod", "connect-0", "--namespace", NAMESPACE, "--output", "jsonpath={.status.podIP}")
+
+    def drains() -> bool:
+        names = httpx.get(f"http://{worker}:8083/connectors").json()
+        return any("canary" not in name and "pilot" not in name for name in names)
+
+    with started(tmp_path, "race", str(plan), *STACK, "--results", str(tmp_path)) as racing:
+        until(drains, 240, passing=(httpx.HTTPError,))
+        done("delete", "pod", "connect-1", "--namespace", NAMESPACE, "--force")
+        racing.communicate(timeout=400)
+    (trial,) = trials_of(tmp_path)
+    assert "pod connect-1" in json.dumps(trial["reasons"])
+    done("rollout", "status", "statefulset", "connect", "--namespace", NAMESPACE, "--timeout", "300s")
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_killed_worker_and_a_frozen_sink_lose_nothing(tmp_path: Path) -> None:
+    trials = raced(tmp_path, FAULTS)
+    assert len(trials) == 2
+    assert all(trial["audit"]["lost"] == 0 for trial in trials)
+
+
+def test_what_is_no_overlay_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kubernetes", "apply", "--overlay", "plian"]) == 2
+    assert "plain" in capsys.readouterr().err
+
+
+def test_a_cluster_that_does_not_answer_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "config"
+    cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    whole = {"clusters": [cluster], "contexts": [context], "users": [{"name": "u", "user": {}}], "current-context": "c"}
+    config.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **whole}))
+    monkeypatch.setenv("KUBECONFIG", str(config))
+    script = ["-m", "sinkbench", "check", "--stack", "kubernetes:any"]
+    ended = subprocess.run([sys.executable, *script], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended
+    assert "its API does not answer" in ended.stderr
