@@ -1,6 +1,12 @@
 """The commands `sinkbench kubernetes apply`, `delete` and `show`: kubectl with the folder `kubernetes`."""
 
+import json
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -34,13 +40,14 @@ def apply(
     wait: Annotated[int, typer.Option(min=0, help="seconds until all pods must be ready; 0: do not wait")] = 300,
 ) -> None:
     """Apply an overlay, and wait for its pods. A second call changes nothing; it takes nothing over from others."""
-    folder = _folder(overlay)
+    found = _folder(overlay)
     if _namespace(namespace) == "":
         _kubectl("create", "namespace", namespace)
         # The operators' own pods may need more.
         mode = "enforce" if overlay == PLAIN else "warn"
         _kubectl("label", "namespace", namespace, f"{OURS}=true", f"pod-security.kubernetes.io/{mode}=restricted")
-    say(_kubectl("apply", "--server-side", "--namespace", namespace, "--kustomize", folder).strip())
+    with _in_namespace(found, namespace) as folder:
+        say(_kubectl("apply", "--server-side", "--kustomize", folder).strip())
     if wait:
         say("waiting for the pods")
         _kubectl("wait", "pods", "--namespace", namespace, *PODS, "--for", "condition=Ready", "--timeout", f"{wait}s")
@@ -53,7 +60,8 @@ def delete(overlay: Overlay = PLAIN, namespace: Namespace = "sinkbench") -> None
     if OURS in _namespace(namespace):
         _kubectl("delete", "namespace", namespace)
     else:
-        _kubectl("delete", "--namespace", namespace, "--ignore-not-found", "--kustomize", _folder(overlay))
+        with _in_namespace(_folder(overlay), namespace) as folder:
+            _kubectl("delete", "--ignore-not-found", "--kustomize", folder)
     say(f"namespace {namespace}: nothing of sinkbench is left")
 
 
@@ -71,13 +79,23 @@ def _namespace(name: str) -> str:
     return _kubectl("get", "namespace", name, "--ignore-not-found", "--output", "jsonpath={.metadata.labels}")
 
 
-def _folder(overlay: str) -> str:
+@contextmanager
+def _in_namespace(overlay: Path, namespace: str) -> Iterator[str]:
+    """A folder with the overlay moved to the namespace, also where a role binding names it."""
+    with TemporaryDirectory(prefix="sinkbench-kustomize-") as made:
+        # Kustomize takes no absolute path.
+        text = {"namespace": namespace, "resources": [os.path.relpath(overlay, Path(made).resolve())]}
+        Path(made, "kustomization.yaml").write_text(json.dumps(text), encoding="utf-8")
+        yield made
+
+
+def _folder(overlay: str) -> Path:
     there = {PLAIN: FOLDER / PLAIN, **{each.name: each for each in sorted((FOLDER / "overlays").glob("*"))}}
     found = there.get(overlay, CHECKOUT.joinpath(overlay))
     if not (found / "kustomization.yaml").exists():
         known = f"there are {', '.join(there)}{did_you_mean(overlay, there)}"
         raise StackError(f"--overlay {overlay}: is no folder with a kustomization.yaml; {known}")
-    return str(found)
+    return found.resolve()
 
 
 def _kubectl(*arguments: str) -> str:
