@@ -7,17 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel
-from typer.main import get_group
 
-from loadgen.cli import app as loadgen_app
 from sinkbench.analysis.query import Query
-from sinkbench.cli.main import COMMANDS
 from sinkbench.errors import EXIT_CODES
 from sinkbench.plan.plan import MODES, Plan
 from sinkbench.settings import CHECKOUT, PREFIX, Settings
 
 _DEFAULT = re.compile(r" ?\(default: ([^()]+)\)")
-_FIRST_SENTENCE = re.compile(r".+?[.](?=\s|$)", re.DOTALL)
 _TEXT_OR_NUMBER = "text or number"
 _TYPES = {
     "integer": "whole number",
@@ -36,7 +32,7 @@ _HEAD = """# Reference
 
 _COMMANDS = """## Commands
 
-`--help` of a command prints its arguments and options.
+`sinkbench --help` and `loadgen --help` list the commands, and `--help` of a command prints its arguments and options.
 """
 
 _PLAN = """## Keys of a plan
@@ -81,7 +77,6 @@ def reference() -> str:
     parts = [
         _HEAD,
         _COMMANDS,
-        "\n".join(f"- `{name}`: {what}" for name, what in _commands()) + "\n",
         "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + ".\n",
         _PLAN,
         _key_list(_with_modes(plan_keys())),
@@ -197,14 +192,6 @@ def _key_list(rows: Iterable[Sequence[str]]) -> str:
         given = f"default {default}" if default not in ("", "required") else default
         lines.append(f"- `{name}` ({', '.join(filter(None, (kind, given)))}): {what}".replace("<", r"\<"))
     return "\n".join(lines) + "\n"
-
-
-def _commands() -> Iterator[tuple[str, str]]:
-    """Each command with the first sentence of its help."""
-    yield from ((f"sinkbench {name}", f"{text}.") for name, (_, text) in COMMANDS.items())
-    for name, command in get_group(loadgen_app).commands.items():
-        help_text = command.help or ""
-        yield f"loadgen {name}", found[0] if (found := _FIRST_SENTENCE.match(help_text)) else help_text
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.kubernetes.cluster import done, kubectl
 
 from sinkbench.cli.main import main
-from tests.kubernetes.cluster import done, kubectl
 from tests.support.commands import started
 from tests.support.waiting import until
 
@@ -29,7 +29,9 @@ pipelines: [postgres/reference-copy]
 trials: 1
 sustain: {records_per_second: 500, seconds: 30}
 drain: {pilot_seconds: 1, warm_up_seconds: 4}
-faults: [{what: kill, target: worker, at_seconds: 5, seconds: 3}, {what: freeze, target: sink, at_seconds: 5, seconds: 4}]
+faults:
+  - {what: kill, target: worker, at_seconds: 5, seconds: 3}
+  - {what: freeze, target: sink, at_seconds: 5, seconds: 4}
 """
 
 
