@@ -11,7 +11,6 @@ from pydantic import BaseModel, Field
 from scripts.licenses import bill_of_materials, fetched, page
 from scripts.reference import env_example, keys_of, plan_keys, reference
 from scripts.schema import format_schema
-from sinkbench.cli.main import COMMANDS
 from sinkbench.plan.plan import Plan
 from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.settings import CHECKOUT, Settings
@@ -98,13 +97,9 @@ def test_a_key_names_its_modes_where_its_section_has_others() -> None:
     assert re.search(r"- `sustain\.backlog_records` \([^)]+, default null\): Mode faults: ", text)
 
 
-def test_every_command_is_there_with_the_first_sentence_of_its_help() -> None:
+def test_the_page_has_the_exit_codes_and_nothing_that_is_html_or_of_this_machine() -> None:
     text = reference()
-    for name in COMMANDS:
-        assert f"\n- `sinkbench {name}" in text
-    down = "- `sinkbench down`: Stop the stack; its data stays."
-    for part in (down, "- `loadgen serve`: ", "; 130 interrupted"):
-        assert part in text
+    assert "; 130 interrupted" in text
     # Names in angle brackets would be HTML but for code.
     assert re.findall(r"(?<![\\`\w ])<\w+>", re.sub(r"`[^`]*`", "", text)) == []
     assert str(CHECKOUT) not in text
