@@ -11,7 +11,9 @@ from sinkbench.results import LimitStep
 
 TOO_SHORT = "the topic was read too fast to be measured; a larger record_bytes would take longer"
 GAIN = 0.05
-"""The search continues in a direction while each step gains more than this share."""
+"""A step gains if its rate is higher by more than this share."""
+PATIENCE = 2
+"""The search leaves a direction after so many steps that do not gain."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ Measure = Callable[[Point, bool], Measured]
 
 
 def tune(measure: Measure, first: Point, largest: Point) -> Tuned:
-    """Doubles batch and connections in turn, each while a doubling gains more than `GAIN`, until neither does. The
-    fastest point is measured again, for longer, and that gives the rate: the highest of several short measurements is
+    """Doubles batch and connections in turn, each until two doublings in a row gain less than `GAIN`, and until neither
+    gains: a single step may be slow by chance. The fastest point is measured again, for longer, and that gives the rate: the highest of several short measurements is
     too high by chance. If it then has no rate, the next fastest point is confirmed, and so on."""
     seen: dict[Point, LimitStep] = {}
 
@@ -58,12 +60,14 @@ def tune(measure: Measure, first: Point, largest: Point) -> Tuned:
         return _rate(seen[point])
 
     def climb(at: Point, batch: int, connections: int) -> Point:
-        while True:
-            following = Point(batch * at.batch, connections * at.connections)
-            within = following.batch <= largest.batch and following.connections <= largest.connections
-            if not within or rate(following) <= rate(at) * (1 + GAIN):
-                return at
-            at = following
+        missed, step = 0, at
+        while missed < PATIENCE:
+            step = Point(batch * step.batch, connections * step.connections)
+            if step.batch > largest.batch or step.connections > largest.connections or not rate(step):
+                break
+            gains = rate(step) > rate(at) * (1 + GAIN)
+            at, missed = (step, 0) if gains else (at, missed + 1)
+        return at
 
     begun: Point | None = None
     at = first

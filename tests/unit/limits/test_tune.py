@@ -125,6 +125,16 @@ def test_connections_are_stepped_up_after_the_batch_and_the_batch_again_after_th
     assert best(tune(measure, FIRST, LARGEST)) == Point(512, 2)
 
 
+@pytest.mark.parametrize("slow", [Point(512, 1), Point(1024, 2)])
+def test_one_step_that_was_slow_by_chance_does_not_end_the_search(slow: Point) -> None:
+    def measure(point: Point, confirms: bool) -> Measured:
+        if point == slow:
+            return Measured(50.0)
+        return Measured(100.0 * min(point.connections, 4) * min(point.batch, 1024) / 256)
+
+    assert best(tune(measure, FIRST, LARGEST)) == Point(1024, 4)
+
+
 def test_the_rate_is_that_of_the_longer_measurement() -> None:
     found = tune(lambda point, confirms: Measured(90.0 if confirms else 100.0), FIRST, LARGEST)
     assert present(found.best).records_per_second == 90.0
