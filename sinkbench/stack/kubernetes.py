@@ -162,7 +162,7 @@ class KubernetesStack(ExternalStack):
 
     def _used(self, there: Mapping[str, Object]) -> dict[str, tuple[float, float]]:
         """By pod, as in `used_by_pods`. Raises StackError, with the right that is missing."""
-        found = {}
+        found: dict[str, tuple[float, float]] = {}
         for kubelet in sorted({each["spec"]["nodeName"] for each in there.values() if "nodeName" in each["spec"]}):
             path = f"/api/v1/nodes/{kubelet}/proxy/stats/summary"
             asked = self._api.call(path, query_params=[("only_cpu_and_memory", "true")])
