@@ -208,7 +208,7 @@ class ExternalStack(Stack):
         ]
         if problems:
             raise StackError(redacted("\n".join(problems)))
-        say(f"not measured on these clusters: {', '.join(self._unmeasured())}")
+        say(f"not measured on these clusters: {', '.join(self.facts().unmeasured)}")
 
     def _lines(self) -> dict[str, str]:
         return self._file.lines()
