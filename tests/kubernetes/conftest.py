@@ -1,0 +1,50 @@
+"""The operators' resource definitions in the cluster that KUBECONFIG names, for as long as the tests take."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.kubernetes.cluster import ROOT, done, kubectl
+
+# It is no setting of sinkbench, which refuses what it does not know.
+CRDS = os.environ.pop("SINKBENCH_CRDS", None)
+ECK = "github.com/elastic/cloud-on-k8s/v3@v3.5.0"
+TYPES = {"Namespace": "namespace", "CustomResourceDefinition": "customresourcedefinition.apiextensions.k8s.io"}
+
+
+def definitions(folder: Path) -> list[dict[str, Any]]:
+    """The namespace, the folder's definitions (of Strimzi and CloudNativePG), and those in ECK's Go module."""
+    command = ["go", "mod", "download", "-json", ECK]
+    module = json.loads(subprocess.run(command, capture_output=True, check=True, cwd=folder).stdout)
+    eck = Path(module["Dir"]) / "config/crds/v1/all-crds.yaml"
+    files = [ROOT / "kubernetes/namespace.yaml", eck, *folder.glob("*.yaml")]
+    return [each for file in files for each in YAML(typ="safe").load_all(file) if each]
+
+
+@pytest.fixture(scope="session")
+def operators() -> Iterator[None]:
+    """Adds the namespace and the definitions that the cluster lacks, and in the end removes only these."""
+    if not os.environ.get("KUBECONFIG"):
+        pytest.skip("KUBECONFIG names no cluster; scripts/kubernetes-bootstrap starts one")
+    if CRDS is None or not shutil.which("go"):
+        pytest.skip("SINKBENCH_CRDS names no folder of resource definitions, or there is no Go to fetch ECK's")
+    there = set(done("get", "crds,namespaces", "--output=name").split())
+    named = {f"{TYPES[each['kind']]}/{each['metadata']['name']}": each for each in definitions(Path(CRDS))}
+    missing = {name: each for name, each in named.items() if name not in there}
+    try:
+        if missing:
+            items = {"apiVersion": "v1", "kind": "List", "items": [*missing.values()]}
+            done("apply", "--server-side", "--filename=-", given=items)
+        made = [name for name in named if name.startswith("custom")]
+        done("wait", "--for=condition=Established", "--timeout=60s", *made)
+        yield
+    finally:
+        if missing:
+            kubectl("delete", "--ignore-not-found", *missing)

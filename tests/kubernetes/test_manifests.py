@@ -1,0 +1,127 @@
+"""The manifests against a real API server: it takes all overlays, and refuses mistakes. Nothing is kept there."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.kubernetes.cluster import ROOT, done, kubectl
+
+OVERLAYS = ("small", "published", "large")
+DRY_RUN = ("apply", "--server-side", "--dry-run=server", "--validate=strict")
+ABSENT = object()
+"""In place of a value: the field is removed."""
+
+SIZED: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("KafkaNodePool", "KafkaConnect", "Cluster"), lambda spec: spec),
+    **dict.fromkeys(("Deployment", "Job", "Pooler"), lambda spec: spec["template"]["spec"]["containers"][0]),
+    "Elasticsearch": lambda spec: spec["nodeSets"][0]["podTemplate"]["spec"]["containers"][0],
+}
+MISTAKES = [
+    # kind and name, path of the field, its wrong value, what the server says
+    ("KafkaConnect/bench", "/spec/replica", 3, ".spec.replica: field not declared in schema"),
+    ("KafkaConnect/bench", "/spec/externalConfiguration", {"env": []}, "field not declared in schema"),
+    ("KafkaConnect/bench", "/spec/groupId", ABSENT, "spec.groupId: Required value"),
+    ("KafkaConnect/bench", "/spec/resources/limits/memory", "1536MB", "spec.resources.limits.memory"),
+    ("KafkaConnect/bench", "/spec/jvmOptions/-Xmx", "512Mi", "spec.jvmOptions.-Xmx"),
+    ("Kafka/bench", "/spec/kafka/listeners/0/tls", "no", ".spec.kafka.listeners[0].tls: expected boolean"),
+    ("Kafka/bench", "/apiVersion", "kafka.strimzi.io/v1beta2", "no matches for kind"),
+    ("KafkaNodePool/broker", "/spec/roles/0", "brokers", "Unsupported value"),
+    ("Elasticsearch/bench", "/spec/nodeSets/0/count", "three", ".spec.nodeSets[0].count: expected numeric"),
+    ("Elasticsearch/bench", "/spec/version", ABSENT, "spec.version: Required value"),
+    ("Elasticsearch/bench", "/apiVersion", "elasticsearch.k8s.elastic.co/v1alpha1", "no matches for kind"),
+    ("Cluster/bench", "/spec/instances", 0, "greater than or equal to 1"),
+    ("Cluster/bench", "/spec/postgresql/synchronous/number", 0, "should be greater than zero"),
+    ("Cluster/bench", "/spec/postgresql/parameters/max_connections", 100, ".max_connections: expected string"),
+    ("Pooler/bench-pooler", "/spec/pgbouncer/poolMode", "statement", "Unsupported value"),
+    ("Deployment/loadgen", "/spec/template/spec/containers/0/resources/limits/memory", "1GB", "quantities must match"),
+    ("Job/controller", "/spec/template/spec/restartPolicy", "Always", "restartPolicy: Required value"),
+]
+
+
+def rendered(overlay: str) -> dict[str, Any]:
+    """The overlay's objects, by kind and name."""
+    text = done("kustomize", str(ROOT / "kubernetes/overlays" / overlay))
+    return {f"{each['kind']}/{each['metadata']['name']}": each for each in YAML(typ="safe").load_all(text)}
+
+
+def changed(document: Any, path: str, value: object) -> Any:
+    """A copy of the document with another value at a JSON pointer."""
+    copied = copy.deepcopy(document)
+    *parents, last = (int(part) if part.isdigit() else part for part in path.removeprefix("/").split("/"))
+    inside = copied
+    for part in parents:
+        inside = inside[part]
+    if value is ABSENT:
+        del inside[last]
+    else:
+        inside[last] = value
+    return copied
+
+
+@pytest.fixture(scope="module")
+def published(operators: None) -> dict[str, Any]:
+    return rendered("published")
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_an_api_server_takes_every_object_of_an_overlay_without_a_warning(operators: None, overlay: str) -> None:
+    answer = kubectl(*DRY_RUN, f"--kustomize={ROOT / 'kubernetes/overlays' / overlay}")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert len(answer.stdout.splitlines()) == len(rendered(overlay))
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_everything_that_runs_has_requests_and_limits(operators: None, overlay: str) -> None:
+    kinds = set()
+    for name, each in rendered(overlay).items():
+        kinds.add(kind := name.partition("/")[0])
+        if kind in SIZED:
+            sizes = SIZED[kind](each["spec"])["resources"]
+            assert set(sizes["requests"]) == set(sizes["limits"]) == {"cpu", "memory"}, name
+    assert set(SIZED) <= kinds
+
+
+def test_the_template_of_elasticsearch_makes_a_restricted_pod(published: dict[str, Any]) -> None:
+    # ECK's definition takes anything for a template.
+    template = published["Elasticsearch/bench"]["spec"]["nodeSets"][0]["podTemplate"]
+    named = {"metadata": {"name": "tried", "namespace": "sinkbench"}}
+    pod = changed({"apiVersion": "v1", "kind": "Pod", **template, **named}, "/spec/containers/0/image", "none")
+    answer = kubectl(*DRY_RUN, "--filename=-", given=pod)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    wrong = changed(pod, "/spec/securityContext/runAsNonRoot", ABSENT)
+    assert "violates PodSecurity" in kubectl(*DRY_RUN, "--filename=-", given=wrong).stderr
+
+
+@pytest.mark.parametrize(("name", "path", "value", "said"), MISTAKES)
+def test_an_api_server_refuses(published: dict[str, Any], name: str, path: str, value: object, said: str) -> None:
+    answer = kubectl(*DRY_RUN, "--filename=-", given=changed(published[name], path, value))
+    assert answer.returncode != 0
+    assert said in answer.stderr
+
+
+def properties(file: str, comment: str = "#") -> dict[str, str]:
+    lines = (line.partition(comment)[0].partition("=") for line in (ROOT / file).read_text("utf-8").splitlines())
+    return {name.strip(): value.strip() for name, sign, value in lines if sign}
+
+
+def test_the_operators_services_have_the_settings_of_the_containers() -> None:
+    yaml = YAML(typ="safe")
+    files = (ROOT / "kubernetes/operators").glob("*.yaml")
+    objects = {each["kind"]: each.get("spec", {}) for file in files for each in yaml.load_all(file)}
+    pairs = [
+        (objects["Kafka"]["kafka"]["config"], properties("kafka/server.properties")),
+        (objects["KafkaConnect"]["config"], properties("connect/worker.properties")),
+        (objects["Cluster"]["postgresql"]["parameters"], properties("postgres/postgresql.conf")),
+        (objects["Pooler"]["pgbouncer"]["parameters"], properties("postgres/pgbouncer.ini", ";")),
+        (objects["Elasticsearch"]["nodeSets"][0]["config"], yaml.load(ROOT / "elasticsearch/elasticsearch.yml")),
+    ]
+    for here, there in pairs:
+        # What ${...} stands for, the run scripts decide.
+        fixed = {name: str(there[name]).lower() for name in here if "${" not in str(there[name])}
+        assert {name: str(here[name]).lower() for name in fixed} == fixed
+    variables = yaml.load(ROOT / "docker-compose.yml")["services"]["connect"]["environment"]
+    wanted = {name for name in variables if name.startswith(("ELASTICSEARCH_", "POSTGRES_", "PGBOUNCER_"))}
+    assert wanted <= {each["name"] for each in objects["KafkaConnect"]["template"]["connectContainer"]["env"]}
