@@ -56,12 +56,12 @@ def apply(
 
 @kubernetes.command()
 def delete(overlay: Overlay = PLAIN, namespace: Namespace = "sinkbench") -> None:
-    """Delete what `apply` created: a namespace with all that is in it, or in one that was there the overlay's parts."""
+    """Delete what `apply` created: the overlay's parts, and the namespace, with all that is in it, unless that was
+    there before."""
+    with _in_namespace(_folder(overlay), namespace) as folder:
+        _kubectl("delete", "--ignore-not-found", "--kustomize", folder)
     if OURS in _namespace(namespace):
         _kubectl("delete", "namespace", namespace)
-    else:
-        with _in_namespace(_folder(overlay), namespace) as folder:
-            _kubectl("delete", "--ignore-not-found", "--kustomize", folder)
     say(f"namespace {namespace}: nothing of sinkbench is left")
 
 
@@ -83,8 +83,15 @@ def _namespace(name: str) -> str:
 def _in_namespace(overlay: Path, namespace: str) -> Iterator[str]:
     """A folder with the overlay moved to the namespace, also where a role binding names it."""
     with TemporaryDirectory(prefix="sinkbench-kustomize-") as made:
-        # Kustomize takes no absolute path.
-        text = {"namespace": namespace, "resources": [os.path.relpath(overlay, Path(made).resolve())]}
+        # Kustomize takes no absolute path. What belongs to no namespace is named by it.
+        named = {"op": "replace", "path": "/metadata/name", "value": f"sinkbench-nodes-{namespace}"}
+        renamed = {
+            "target": {"name": "sinkbench-nodes"},
+            "patch": json.dumps([named]),
+            "options": {"allowNameChange": True},
+        }
+        path = os.path.relpath(overlay, Path(made).resolve())
+        text = {"namespace": namespace, "resources": [path], "patches": [renamed]}
         Path(made, "kustomization.yaml").write_text(json.dumps(text), encoding="utf-8")
         yield made
 

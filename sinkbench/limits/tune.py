@@ -49,8 +49,8 @@ Measure = Callable[[Point, bool], Measured]
 
 
 def tune(measure: Measure, first: Point, largest: Point) -> Tuned:
-    """Doubles batch and connections in turn, each until two doublings in a row gain less than `GAIN`, and until neither
-    gains: a single step may be slow by chance. The fastest point is measured again, for longer, and that gives the rate:
+    """Doubles batch and connections in turn, each until two doublings in a row gain less than `GAIN`, since a step may be
+    slow by chance, and until neither gains. The fastest point is measured again, for longer, and that gives the rate:
     the highest of several short measurements is too high by chance. If it then has no rate, the next fastest point is
     confirmed, and so on."""
     seen: dict[Point, LimitStep] = {}

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 def kubectl(*arguments: str, given: object = None) -> subprocess.CompletedProcess[str]:
     """Runs kubectl, the one that scripts/kubernetes-bootstrap built if there is one; `given` is its input, as JSON."""
-    built = Path(os.environ.get("SINKBENCH_KUBERNETES", ROOT / "var/kubernetes")) / "kubectl"
+    built = Path(os.environ.get("KUBERNETES_FOLDER", ROOT / "var/kubernetes")) / "kubectl"
     program = str(built) if built.exists() else "kubectl"
     text = None if given is None else json.dumps(given)
     return subprocess.run([program, *arguments], input=text, capture_output=True, text=True, timeout=120, check=False)

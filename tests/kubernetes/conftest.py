@@ -13,8 +13,7 @@ from ruamel.yaml import YAML
 
 from tests.kubernetes.cluster import ROOT, done, kubectl
 
-# It is no setting of sinkbench, which refuses what it does not know.
-CRDS = os.environ.pop("SINKBENCH_CRDS", None)
+CRDS = os.environ.get("KUBERNETES_CRDS", None)
 ECK = "github.com/elastic/cloud-on-k8s/v3@v3.5.0"
 TYPES = {"Namespace": "namespace", "CustomResourceDefinition": "customresourcedefinition.apiextensions.k8s.io"}
 
@@ -34,7 +33,7 @@ def operators() -> Iterator[None]:
     if not os.environ.get("KUBECONFIG"):
         pytest.skip("KUBECONFIG names no cluster; scripts/kubernetes-bootstrap starts one")
     if CRDS is None or not shutil.which("go"):
-        pytest.skip("SINKBENCH_CRDS names no folder of resource definitions, or there is no Go to fetch ECK's")
+        pytest.skip("KUBERNETES_CRDS names no folder of resource definitions, or there is no Go to fetch ECK's")
     there = set(done("get", "crds,namespaces", "--output=name").split())
     named = {f"{TYPES[each['kind']]}/{each['metadata']['name']}": each for each in definitions(Path(CRDS))}
     missing = {name: each for name, each in named.items() if name not in there}
