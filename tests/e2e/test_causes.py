@@ -130,6 +130,7 @@ def test_a_pool_whose_connections_are_held_by_others_is_waited_for(stack: LocalS
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_a_lock_that_another_session_holds_on_the_table_is_waited_for(stack: LocalStack, tmp_path: Path) -> None:
     other = psycopg.connect(stack.endpoints.sinks["postgres"].address)
 

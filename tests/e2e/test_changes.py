@@ -92,6 +92,7 @@ drain: {timeout_seconds: 90}
 
 
 @pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("target", ["postgres/targets/newest.sql", "postgres/keyed.sql"])
 def test_tasks_deadlock_over_rows_that_all_of_them_write_and_over_no_others(
     stack: LocalStack, tmp_path: Path, target: str

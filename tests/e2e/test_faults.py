@@ -341,6 +341,7 @@ def test_a_worker_that_is_killed_takes_its_tasks_back(stack: LocalStack, tmp_pat
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_what_a_group_has_committed_is_known_again_after_its_broker_was_killed(stack: LocalStack) -> None:
     asked, topic, group = Kafka(stack.endpoints.kafka, timeout_seconds=2), "committed_by_hand", "connect-by-hand"
     asked.create_topic(topic, 2)

@@ -105,6 +105,7 @@ def test_a_load_that_is_kept_up_with_has_the_rate_that_is_offered_and_a_latency_
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_a_delay_that_is_known_is_in_every_latency(stack: LocalStack, tmp_path: Path) -> None:
     plan = "mode: sustain\npipelines: [postgres/jdbc]\nsustain: {records_per_second: 6, seconds: 20}\n"
     # So few that hardly any two go in one batch, which the driver would insert by several statements.
@@ -148,6 +149,7 @@ def test_the_capacity_of_a_throttled_sink_is_found(stack: LocalStack, tmp_path: 
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_a_trial_that_a_slow_pilot_has_made_too_short_is_taken_again_with_more_records(
     stack: LocalStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
