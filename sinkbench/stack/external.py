@@ -5,8 +5,9 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -18,8 +19,10 @@ from sinkbench.secrets import conceal_misplaced, redacted
 from sinkbench.services.access import Access
 from sinkbench.stack import Endpoints, Facts, Say, ServiceState, Stack, Usage
 from sinkbench.stack.assembly import Check, checks, unsupported
+from sinkbench.stack.prometheus import PrometheusSection
 from sinkbench.stack.registry import declared_sinks, sink_service, sink_services
 from sinkbench.stack.sections import HttpSection, SinkSection, StackSection, Url, kafka_settings, variables
+from sinkbench.topology import service_of
 from sinkbench.yamlfile import YamlFile, mistake
 
 # A cluster may be remote and slow to respond.
@@ -88,6 +91,7 @@ class StackFile(StackSection):
     kafka: KafkaSection
     connect: ConnectSection
     loadgen: LoadgenSection | None = None
+    prometheus: PrometheusSection | None = None
 
     _source: YamlFile = PrivateAttr()
 
@@ -206,6 +210,8 @@ class ExternalStack(Stack):
             for name, problem in found.items()
             if problem is not None
         ]
+        if self._file.prometheus is not None and (said := self._file.prometheus.problem()) is not None:
+            problems.append(f"{self._file.where('prometheus')}: {said}")
         if problems:
             raise StackError(redacted("\n".join(problems)))
         say(f"not measured on these clusters: {', '.join(self.facts().unmeasured)}")
@@ -221,22 +227,29 @@ class ExternalStack(Stack):
         return [ServiceState(n, "dead" if said else "running", None, redacted(said or "")) for n, said in found.items()]
 
     def usage(self) -> Usage:
-        return Usage(cpu_seconds=dict.fromkeys(checks(self._endpoints)))
+        found = Usage() if self._file.prometheus is None else self._file.prometheus.usage()
+        hidden = [name for name in checks(self._endpoints) if service_of(name) not in self._queried("cpu_seconds")]
+        return replace(found, cpu_seconds={**dict.fromkeys(hidden), **found.cpu_seconds})
+
+    def _queried(self, figure: str) -> Collection[str]:
+        """The services whose figure Prometheus has."""
+        return () if self._file.prometheus is None else getattr(self._file.prometheus, figure).keys()
 
     def facts(self) -> Facts:
         return Facts(unmeasured=self._unmeasured())
 
     def _unmeasured(self) -> tuple[str, ...]:
         there = self._endpoints.sinks
-        titles = ["Kafka", *(sink_service(name).title for name in there), "Connect"]
+        titles = {"kafka": "Kafka", **{name: sink_service(name).title for name in there}, "connect": "Connect"}
+        cpu = [f"CPU time of {title}" for name, title in titles.items() if name not in self._queried("cpu_seconds")]
+        memory = [] if titles.keys() <= set(self._queried("memory_bytes")) else ["memory of the services"]
         absent = [
             service.measures
             for sink in declared_sinks()
             for service in sink.services
             if sink.name in there and service.name not in there and service.measures
         ]
-        of_all = ("memory of the services", "free disk space of the services")
-        return (*(f"CPU time of {title}" for title in titles), *of_all, *absent)
+        return (*cpu, *memory, "free disk space of the services", *absent)
 
     def log_command(self, service: str, lines: int, follow: bool) -> list[str]:
         raise StackError(f"{self._file.path}: these clusters are other people's: their logs are with them")

@@ -1,0 +1,94 @@
+"""CPU time and memory by PromQL, as a scripted Prometheus answers."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from sinkbench.errors import StackError
+from sinkbench.stack.external import ExternalStack, load_stack_file
+from sinkbench.stack.prometheus import PrometheusSection
+
+ANSWERS = {
+    "cpu": [{"metric": {}, "value": [1, "12.5"]}],
+    "memory": [{"metric": {}, "value": [1, "1e9"]}],
+    "nothing": [],
+    "several": [{"value": [1, "1"]}, {"value": [1, "2"]}],
+    "nan": [{"value": [1, "NaN"]}],
+}
+
+
+class _Prometheus(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        (query,) = parse_qs(urlsplit(self.path).query)["query"]
+        if query in ANSWERS:
+            said = {"status": "success", "data": {"resultType": "vector", "result": ANSWERS[query]}}
+        else:
+            said = {"status": "error", "errorType": "bad_data", "error": "parse error"}
+        body = json.dumps(said).encode()
+        self.send_response(200 if query in ANSWERS else 400)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Prometheus)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_what_has_an_answer_is_measured_and_the_rest_is_left_out(url: str) -> None:
+    section = PrometheusSection(
+        url=url, cpu_seconds={"kafka": "cpu", "connect": "nothing"}, memory_bytes={"postgres": "memory"}
+    )
+    found = section.usage()
+    assert (found.cpu_seconds, found.memory_bytes) == ({"kafka": 12.5}, {"postgres": 1e9})
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("nothing", "kafka: nothing: has 0 series; add them up, or correct it"),
+        ("several", "has 2 series"),
+        ("nan", "is nan"),
+        ("sum(", "kafka: sum(: parse error"),
+    ],
+)
+def test_a_query_without_one_number_is_named_with_what_is_wrong(url: str, query: str, said: str) -> None:
+    problem = PrometheusSection(url=url, cpu_seconds={"kafka": query}).problem()
+    assert said in (problem or "")
+    assert PrometheusSection(url=url, cpu_seconds={"kafka": "cpu"}).problem() is None
+
+
+def stack_of(folder: Path, prometheus: str) -> Path:
+    path = folder / "clusters.yaml"
+    kafka = "kafka: {bootstrap: '127.0.0.1:1'}\nconnect: {urls: ['http://127.0.0.1:1', 'http://127.0.0.1:2']}\n"
+    path.write_text(f"{kafka}prometheus: {prometheus}\n")
+    return path
+
+
+def test_a_stack_file_has_figures_of_its_services_and_names_those_that_it_has_not(url: str, tmp_path: Path) -> None:
+    stack = ExternalStack(stack_of(tmp_path, f"{{url: '{url}', cpu_seconds: {{connect: cpu}}}}"))
+    assert stack.usage().cpu_seconds == {"kafka": None, "connect": 12.5}
+    unmeasured = stack.facts().unmeasured
+    assert "CPU time of Kafka" in unmeasured
+    assert "CPU time of Connect" not in unmeasured
+
+
+def test_a_service_that_there_is_not_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    path = stack_of(tmp_path, "{url: 'http://127.0.0.1:1', cpu_seconds: {postgresql: up}}")
+    with pytest.raises(StackError, match=r"clusters.yaml:3: .*no service postgresql; did you mean 'postgres'"):
+        load_stack_file(path)
