@@ -15,7 +15,6 @@ from tests.kubernetes.cluster import ROOT, done, kubectl
 
 CRDS = os.environ.get("KUBERNETES_CRDS", None)
 ECK = "github.com/elastic/cloud-on-k8s/v3@v3.5.0"
-TYPES = {"Namespace": "namespace", "CustomResourceDefinition": "customresourcedefinition.apiextensions.k8s.io"}
 
 
 def definitions(folder: Path) -> list[dict[str, Any]]:
@@ -34,16 +33,13 @@ def operators() -> Iterator[None]:
         pytest.skip("KUBECONFIG names no cluster; scripts/kubernetes-bootstrap starts one")
     if CRDS is None or not shutil.which("go"):
         pytest.skip("KUBERNETES_CRDS names no folder of resource definitions, or there is no Go to fetch ECK's")
-    there = set(done("get", "crds,namespaces", "--output=name").split())
-    named = {f"{TYPES[each['kind']]}/{each['metadata']['name']}": each for each in definitions(Path(CRDS))}
-    missing = {name: each for name, each in named.items() if name not in there}
+    there = done("get", "crds,namespaces", "--output=jsonpath={.items[*].metadata.name}").split()
+    missing = [each for each in definitions(Path(CRDS)) if each["metadata"]["name"] not in there]
+    given = {"apiVersion": "v1", "kind": "List", "items": missing}
     try:
         if missing:
-            items = {"apiVersion": "v1", "kind": "List", "items": [*missing.values()]}
-            done("apply", "--server-side", "--filename=-", given=items)
-        made = [name for name in named if name.startswith("custom")]
-        done("wait", "--for=condition=Established", "--timeout=60s", *made)
+            done("apply", "--server-side", "--filename=-", given=given)
+        done("wait", "--for=condition=Established", "--timeout=60s", "crds", "--all")
         yield
     finally:
-        if missing:
-            kubectl("delete", "--ignore-not-found", *missing)
+        kubectl("delete", "--ignore-not-found", "--filename=-", given=given)
