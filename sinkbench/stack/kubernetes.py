@@ -15,8 +15,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-import kubernetes as client
 import urllib3
+from kubernetes.client import ApiClient, ApiException, CoreV1Api
 from kubernetes.config import ConfigException, list_kube_config_contexts, load_config
 from kubernetes.stream import stream
 from kubernetes.utils.quantity import parse_quantity
@@ -49,7 +49,7 @@ class Api:
             )
         except (ConfigException, OSError, KeyError) as error:
             raise StackError(f"--stack kubernetes: {error}; set KUBECONFIG, or run it in a pod") from None
-        self._client = client.client.ApiClient()
+        self._client = ApiClient()
 
     @cached_property
     def _versions(self) -> dict[str, str]:
@@ -89,7 +89,7 @@ class Api:
         command = ["sh", "-c", f"kill -s {signal} -- -1"]
         with api_errors():
             stream(
-                client.client.CoreV1Api(client.client.ApiClient()).connect_get_namespaced_pod_exec,
+                CoreV1Api(ApiClient()).connect_get_namespaced_pod_exec,
                 pod, self.namespace, container=container, command=command, stdout=True, stderr=True,
             )  # fmt: skip
 
@@ -98,7 +98,7 @@ class Api:
 def api_errors() -> Iterator[None]:
     try:
         yield
-    except client.client.ApiException as error:
+    except ApiException as error:
         said = error.reason
         with contextlib.suppress(ValueError, TypeError, KeyError):
             said = json.loads(error.body)["message"]
