@@ -24,6 +24,13 @@ pipelines: [elasticsearch/reference-bulk, postgres/reference-copy]
 trials: 1
 drain: {pilot_seconds: 1, warm_up_seconds: 4, warm_up_budget_seconds: 0, window_seconds: 4}
 """
+SUSTAINED = """
+mode: sustain
+pipelines: [postgres/reference-copy]
+trials: 1
+sustain: {records_per_second: 4000, seconds: 15}
+drain: {pilot_seconds: 1, warm_up_seconds: 4}
+"""
 FAULTS = """
 mode: faults
 pipelines: [postgres/reference-copy]
@@ -86,6 +93,19 @@ def test_workers_are_scaled_by_replicas_and_tasks_by_rest(tmp_path: Path) -> Non
     finally:
         done(*scale, "3")
         done("rollout", "status", "statefulset", "connect", "--namespace", NAMESPACE, "--timeout", "300s")
+
+
+@pytest.mark.usefixtures("cluster")
+def test_eight_load_generators_offer_one_rate_and_every_record_is_there_once(tmp_path: Path) -> None:
+    scale = ("scale", "deployment", "loadgen", "--namespace", NAMESPACE, "--replicas")
+    done(*scale, "8")
+    try:
+        done("rollout", "status", "deployment", "loadgen", "--namespace", NAMESPACE, "--timeout", "300s")
+        (trial,) = raced(tmp_path, SUSTAINED)
+        assert trial["offered_records_per_second"] == pytest.approx(4000, rel=0.01)
+        assert (trial["audit"]["produced"], trial["audit"]["lost"], trial["audit"]["duplicates"]) == (60_000, 0, 0)
+    finally:
+        done(*scale, "1")
 
 
 @pytest.mark.usefixtures("cluster")
