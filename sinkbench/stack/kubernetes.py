@@ -22,7 +22,7 @@ from kubernetes.stream import stream
 from kubernetes.utils.quantity import parse_quantity
 
 from sinkbench.errors import StackError
-from sinkbench.stack import Allowance, Facts, Faults, Say, Usage
+from sinkbench.stack import Allowance, Facts, Faults, Say, ServiceState, Usage
 from sinkbench.stack.assembly import LOG_LINES, await_ready, checks
 from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.operators import PODS, Object, find, name_of
@@ -114,11 +114,15 @@ class KubernetesStack(ExternalStack):
         self.name = f"kubernetes:{self._api.namespace}"
         self._folder = Path(tempfile.mkdtemp(prefix="sinkbench-kubernetes-"))
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+        self._pods: Mapping[str, Sequence[str]] = {}
         self._discover()
 
     def _discover(self) -> None:
-        """Reads addresses, credentials and pods, which change when a pod is replaced."""
+        """Reads addresses, credentials and pods, which change when a pod is replaced. Raises StackError until all that
+        there were are there again."""
         found, path = find(self._api.namespace, self._api.list), self._folder / "stack.yaml"
+        if missing := sorted(self._pods.keys() - found.pods.keys()):
+            raise StackError(f"{self.name}: {', '.join(missing)} has no pod yet")
         for name, text in found.files.items():
             (self._folder / name).write_text(text, encoding="utf-8")
         path.write_text(json.dumps(found.sections, indent=2), encoding="utf-8")
@@ -143,6 +147,21 @@ class KubernetesStack(ExternalStack):
         for line in self._notes:
             say(line)
 
+    def services(self) -> list[ServiceState]:
+        """A service whose pod has changed is dead once: whoever asks again gets the answer of the new one."""
+        if not (changes := self._changes(self._there())):
+            return super().services()
+        with contextlib.suppress(StackError):
+            self._discover()
+        return [ServiceState(node, "dead", None, said) for node, said in changes.items()]
+
+    def _changes(self, there: Mapping[str, Object]) -> dict[str, str]:
+        found = {
+            node: [said for name in pods if (said := change(name, self._lives.get(name), there.get(name)))]
+            for node, pods in self._pods.items()
+        }
+        return {node: "; ".join(lines) for node, lines in found.items() if lines}
+
     def usage(self) -> Usage:
         there = self._there()
         used: dict[str, tuple[float, float]] = {}
@@ -150,14 +169,10 @@ class KubernetesStack(ExternalStack):
         with contextlib.suppress(StackError):
             used = self._used(there)
         cpu, memory = ({pod: both[part] for pod, both in used.items()} for part in (0, 1))
-        changes = {
-            node: [changed for name in pods if (changed := change(name, self._lives.get(name), there.get(name)))]
-            for node, pods in self._pods.items()
-        }
         return Usage(
             cpu_seconds={node: _total(cpu, pods) for node, pods in self._pods.items()},
             memory_bytes={node: _total(memory, pods) for node, pods in self._pods.items()},
-            troubles={node: "; ".join(lines) for node, lines in changes.items() if lines},
+            troubles=self._changes(there),
         )
 
     def _used(self, there: Mapping[str, Object]) -> dict[str, tuple[float, float]]:
