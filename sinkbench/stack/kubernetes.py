@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from typing import Any
 
 import urllib3
 from kubernetes.client import ApiClient, ApiException, CoreV1Api
-from kubernetes.config import ConfigException, list_kube_config_contexts, load_config
+from kubernetes.config import ConfigException, list_kube_config_contexts, load_config, load_incluster_config
 from kubernetes.stream import stream
 from kubernetes.utils.quantity import parse_quantity
 
@@ -42,11 +43,13 @@ class Api:
     def __init__(self, namespace: str) -> None:
         """`namespace` may be empty: then it is this pod's, or that of the kubeconfig. Raises StackError."""
         try:
-            load_config()
-            inside = NAMESPACE_FILE.read_text(encoding="utf-8") if NAMESPACE_FILE.exists() else ""
-            self.namespace = (
-                namespace or inside or list_kube_config_contexts()[1]["context"].get("namespace", "default")
-            )
+            if NAMESPACE_FILE.exists() and "KUBECONFIG" not in os.environ:
+                load_incluster_config()
+                found = NAMESPACE_FILE.read_text(encoding="utf-8")
+            else:
+                load_config()
+                found = list_kube_config_contexts()[1]["context"].get("namespace", "default")
+            self.namespace = namespace or found
         except (ConfigException, OSError, KeyError) as error:
             raise StackError(f"--stack kubernetes: {error}; set KUBECONFIG, or run it in a pod") from None
         self._client = ApiClient()
