@@ -23,6 +23,7 @@ app.add_typer(kubernetes, name="kubernetes")
 
 FOLDER, PLAIN = CHECKOUT / "kubernetes", "plain"
 OURS = "sinkbench.io/created"
+DELETE_SECONDS = 300
 PODS = ("--selector", "app.kubernetes.io/part-of=sinkbench")
 Overlay = Annotated[str, typer.Option(help="plain, small, published, large, or a folder of yours")]
 Namespace = Annotated[str, typer.Option(help="namespace for all of it")]
@@ -58,10 +59,13 @@ def apply(
 def delete(overlay: Overlay = PLAIN, namespace: Namespace = "sinkbench") -> None:
     """Delete what `apply` created: the overlay's parts, and the namespace, with all that is in it, unless that was
     there before."""
+    is_ours = OURS in _namespace(namespace)
+    # A claim stays for as long as a pod uses it, which the namespace takes along.
+    wait = "--wait=false" if is_ours else f"--timeout={DELETE_SECONDS}s"
     with _in_namespace(_folder(overlay), namespace) as folder:
-        _kubectl("delete", "--ignore-not-found", "--kustomize", folder)
-    if OURS in _namespace(namespace):
-        _kubectl("delete", "namespace", namespace)
+        _kubectl("delete", "--ignore-not-found", wait, "--kustomize", folder)
+    if is_ours:
+        _kubectl("delete", "namespace", namespace, f"--timeout={DELETE_SECONDS}s")
     say(f"namespace {namespace}: nothing of sinkbench is left")
 
 
