@@ -21,6 +21,7 @@ from kubernetes.client import ApiClient, ApiException, CoreV1Api
 from kubernetes.config import ConfigException, list_kube_config_contexts, load_config, load_incluster_config
 from kubernetes.stream import stream
 from kubernetes.utils.quantity import parse_quantity
+from websocket import WebSocketException
 
 from sinkbench.errors import StackError
 from sinkbench.stack import Allowance, Facts, Faults, Say, ServiceState, Usage
@@ -29,7 +30,7 @@ from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.operators import PODS, Object, find, name_of
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-READY_SECONDS = 240.0
+READY_SECONDS, SIGNAL_SECONDS = 240.0, 10.0
 SIGNALS = {"kill": "KILL", "stop": "TERM", "freeze": "STOP", "thaw": "CONT"}
 
 
@@ -90,11 +91,14 @@ class Api:
     def signal(self, pod: str, container: str, signal: str) -> None:
         """Signals every process of a container, from a shell in it."""
         command = ["sh", "-c", f"kill -s {signal} -- -1"]
-        with api_errors():
-            stream(
-                CoreV1Api(ApiClient()).connect_get_namespaced_pod_exec,
-                pod, self.namespace, container=container, command=command, stdout=True, stderr=True,
+        with api_errors(), ApiClient() as clients:
+            opened = stream(
+                CoreV1Api(clients).connect_get_namespaced_pod_exec,
+                pod, self.namespace, container=container, command=command, stderr=True, _preload_content=False,
             )  # fmt: skip
+            # The shell may end with the container.
+            with contextlib.closing(opened), contextlib.suppress(WebSocketException):
+                opened.run_forever(SIGNAL_SECONDS)
 
 
 @contextlib.contextmanager
