@@ -96,9 +96,13 @@ class Api:
                 CoreV1Api(clients).connect_get_namespaced_pod_exec,
                 pod, self.namespace, container=container, command=command, stderr=True, _preload_content=False,
             )  # fmt: skip
-            # The shell may end with the container.
-            with contextlib.closing(opened), contextlib.suppress(WebSocketException):
-                opened.run_forever(SIGNAL_SECONDS)
+            try:
+                # The shell may end with the container.
+                with contextlib.suppress(WebSocketException):
+                    opened.run_forever(SIGNAL_SECONDS)
+            finally:
+                # Its own `close` leaves a socket open that the other side has closed.
+                opened.sock.shutdown()
 
 
 @contextlib.contextmanager
