@@ -18,7 +18,7 @@ from typing import Any
 
 import urllib3
 from kubernetes.client import ApiClient, ApiException, CoreV1Api
-from kubernetes.config import ConfigException, list_kube_config_contexts, load_config, load_incluster_config
+from kubernetes.config import ConfigException, list_kube_config_contexts, load_incluster_config, load_kube_config
 from kubernetes.stream import stream
 from kubernetes.utils.quantity import parse_quantity
 from websocket import WebSocketException
@@ -48,11 +48,14 @@ class Api:
                 load_incluster_config()
                 found = NAMESPACE_FILE.read_text(encoding="utf-8")
             else:
-                load_config()
-                found = list_kube_config_contexts()[1]["context"].get("namespace", "default")
+                load_kube_config(os.environ.get("KUBECONFIG"))
+                found = list_kube_config_contexts(os.environ.get("KUBECONFIG"))[1]["context"].get(
+                    "namespace", "default"
+                )
             self.namespace = namespace or found
         except (ConfigException, OSError, KeyError) as error:
-            raise StackError(f"--stack kubernetes: {error}; set KUBECONFIG, or run it in a pod") from None
+            said = str(error).rstrip(".")
+            raise StackError(f"--stack kubernetes: {said}; set KUBECONFIG, or run it in a pod") from None
         self._client = ApiClient()
 
     @cached_property

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from sinkbench.errors import StackError
+from sinkbench.settings import Settings
 from sinkbench.stack import Allowance
+from sinkbench.stack.choice import open_stack
 from sinkbench.stack.external import load_stack_file
 from sinkbench.stack.kubernetes import allowance, change, lives_of, used_by_pods
 from sinkbench.stack.operators import find
@@ -261,3 +263,9 @@ def test_the_limits_of_pods_add_up_unless_one_has_none() -> None:
         2.5, 2 << 30
     )
     assert allowance(_limited({"cpu": "2"}, {})) == Allowance(None, None)
+
+
+def test_without_a_kubeconfig_one_line_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    with pytest.raises(StackError, match="set KUBECONFIG, or run it in a pod"):
+        open_stack("kubernetes", Settings())
