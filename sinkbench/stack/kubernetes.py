@@ -44,14 +44,12 @@ class Api:
     def __init__(self, namespace: str) -> None:
         """`namespace` may be empty: then it is this pod's, or that of the kubeconfig. Raises StackError."""
         try:
-            if NAMESPACE_FILE.exists() and "KUBECONFIG" not in os.environ:
+            if (config := os.environ.get("KUBECONFIG")) is None and NAMESPACE_FILE.exists():
                 load_incluster_config()
                 found = NAMESPACE_FILE.read_text(encoding="utf-8")
             else:
-                load_kube_config(os.environ.get("KUBECONFIG"))
-                found = list_kube_config_contexts(os.environ.get("KUBECONFIG"))[1]["context"].get(
-                    "namespace", "default"
-                )
+                load_kube_config(config)
+                found = list_kube_config_contexts(config)[1]["context"].get("namespace", "default")
             self.namespace = namespace or found
         except (ConfigException, OSError, KeyError) as error:
             said = str(error).rstrip(".")
