@@ -24,7 +24,7 @@ app.add_typer(kubernetes, name="kubernetes")
 FOLDER, PLAIN = CHECKOUT / "kubernetes", "plain"
 OURS = "sinkbench.io/created"
 DELETE_SECONDS = 300
-PODS = ("--selector", "app.kubernetes.io/part-of=sinkbench")
+PARTS = ("--selector", "app.kubernetes.io/part-of=sinkbench")
 Overlay = Annotated[str, typer.Option(help="plain, small, published, large, or a folder of yours")]
 Namespace = Annotated[str, typer.Option(help="namespace for all of it")]
 
@@ -51,7 +51,7 @@ def apply(
         say(_kubectl("apply", "--server-side", "--kustomize", folder).strip())
     if wait:
         say("waiting for the pods")
-        _kubectl("wait", "pods", "--namespace", namespace, *PODS, "--for", "condition=Ready", "--timeout", f"{wait}s")
+        _kubectl("rollout", "status", "statefulset,deployment", "--namespace", namespace, *PARTS, f"--timeout={wait}s")
     say(f"sinkbench race quick --stack kubernetes:{namespace}")
 
 
@@ -102,7 +102,7 @@ def _in_namespace(overlay: Path, namespace: str) -> Iterator[str]:
 
 def _folder(overlay: str) -> Path:
     there = {PLAIN: FOLDER / PLAIN, **{each.name: each for each in sorted((FOLDER / "overlays").glob("*"))}}
-    found = there.get(overlay, CHECKOUT.joinpath(overlay))
+    found = there.get(overlay, Path(overlay))
     if not (found / "kustomization.yaml").exists():
         known = f"there are {', '.join(there)}{did_you_mean(overlay, there)}"
         raise StackError(f"--overlay {overlay}: is no folder with a kustomization.yaml; {known}")

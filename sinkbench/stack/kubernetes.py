@@ -116,7 +116,9 @@ def api_errors() -> Iterator[None]:
             said = json.loads(error.body)["message"]
         raise (NotThere if error.status == HTTPStatus.NOT_FOUND else StackError)(f"Kubernetes: {said}") from None
     except urllib3.exceptions.HTTPError as error:
-        raise StackError(f"Kubernetes: its API does not answer: {error}; check KUBECONFIG") from None
+        raise StackError(
+            f"Kubernetes: its API does not answer: {getattr(error, 'reason', error)}; check KUBECONFIG"
+        ) from None
 
 
 class KubernetesStack(ExternalStack):
@@ -133,8 +135,8 @@ class KubernetesStack(ExternalStack):
         """Reads addresses, credentials and pods, which change when a pod is replaced. Raises StackError until all that
         there were are there again."""
         found, path = find(self._api.namespace, self._api.list), self._folder / "stack.yaml"
-        if missing := sorted(self._pods.keys() - found.pods.keys()):
-            raise StackError(f"{self.name}: {', '.join(missing)} has no pod yet")
+        if lacking := [name for name, pods in self._pods.items() if len(found.pods.get(name, ())) < len(pods)]:
+            raise StackError(f"{self.name}: {', '.join(lacking)} lacks a pod")
         for name, text in found.files.items():
             (self._folder / name).write_text(text, encoding="utf-8")
         path.write_text(json.dumps(found.sections, indent=2), encoding="utf-8")

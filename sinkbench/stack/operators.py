@@ -53,7 +53,7 @@ def find(namespace: str, list_of: List) -> Found:
             )
         return there[0] if there else None
 
-    _add_own(found, list_of, namespace)
+    _add_own(found, pods, list_of)
     if (kafka := one(KAFKAS, "Kafka")) is not None:
         found.sections["kafka"] = _kafka(kafka, found, list_of)
         found.pods["kafka"] = _named(pods, {STRIMZI: name_of(kafka), STRIMZI_KIND: "Kafka"})
@@ -90,14 +90,13 @@ def name_of(found: Object) -> str:
     return str(found["metadata"]["name"])
 
 
-def _add_own(found: Found, list_of: List, namespace: str) -> None:
+def _add_own(found: Found, pods: Sequence[Object], list_of: List) -> None:
     """Adds what kubernetes/plain and kubernetes/base describe."""
-    own = [each for each in list_of(PODS) if each["metadata"].get("labels", {}).get(PART_OF) == "sinkbench"]
-    at = {
-        name_of(each): each["spec"].get("clusterIP")
-        for each in list_of(SERVICES)
-        if each["metadata"].get("labels", {}).get(PART_OF) == "sinkbench"
-    }
+
+    def ours(objects: Sequence[Object]) -> list[Object]:
+        return [each for each in objects if each["metadata"].get("labels", {}).get(PART_OF) == "sinkbench"]
+
+    own, at = ours(pods), {name_of(each): each["spec"].get("clusterIP") for each in ours(list_of(SERVICES))}
     if "kafka" in at:
         found.sections["kafka"] = {"bootstrap": f"{at['kafka']}:9092"}
     if "elasticsearch" in at:
@@ -202,10 +201,9 @@ def _elasticsearch(search: Object, namespace: str, found: Found, list_of: List) 
     if health not in ("green", "yellow"):
         raise StackError(f"Elasticsearch {name}: its health is {health}; wait until it is green")
     self_signed = search["spec"].get("http", {}).get("tls", {}).get("selfSignedCertificate", {})
-    section: dict[str, Any] = {"url": f"https://{name}-es-http.{namespace}.svc:9200", "user": "elastic"}
-    if self_signed.get("disabled"):
-        section["url"] = section["url"].replace("https", "http")
-    else:
+    scheme = "http" if self_signed.get("disabled") else "https"
+    section: dict[str, Any] = {"url": f"{scheme}://{name}-es-http.{namespace}.svc:9200", "user": "elastic"}
+    if scheme == "https":
         # ECK's own authority, which no machine trusts.
         found.file("elasticsearch.pem", _secret(f"{name}-es-http-certs-public", "ca.crt", list_of))
         section["ca"] = "elasticsearch.pem"

@@ -1,7 +1,6 @@
 """CPU time and memory of clusters that sinkbench does not see itself, by PromQL: a section of a stack file."""
 
 import math
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Self
@@ -18,6 +17,7 @@ from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import mistake
 
 TIMEOUT_SECONDS = 5.0
+FIGURES = ("cpu_seconds", "memory_bytes")
 
 
 class PrometheusSection(HttpSection):
@@ -32,7 +32,7 @@ class PrometheusSection(HttpSection):
     @model_validator(mode="after")
     def _names_services(self) -> Self:
         known = ("kafka", "connect", *sink_services())
-        for key in ("cpu_seconds", "memory_bytes"):
+        for key in FIGURES:
             for name in getattr(self, key):
                 if name not in known:
                     raise mistake(f"{{name}}.{key}: there is no service {name}{did_you_mean(name, known)}", key, name)
@@ -40,22 +40,23 @@ class PrometheusSection(HttpSection):
 
     def usage(self) -> Usage:
         """Asks all queries at once; what has no answer now is left out."""
+        found = self._answers()
         cpu, memory = (
-            {name: value for name, value in found.items() if isinstance(value, float)}
-            for found in map(self._asked, (self.cpu_seconds, self.memory_bytes))
+            {name: value for (of, name), value in found.items() if of == figure and isinstance(value, float)}
+            for figure in FIGURES
         )
         return Usage(cpu_seconds=cpu, memory_bytes=memory)
 
     def problem(self) -> str | None:
         """Why a query has no answer, in one line; None if all have one."""
-        found = {**self._asked(self.cpu_seconds), **self._asked(self.memory_bytes)}
-        return next((f"{name}: {said}" for name, said in found.items() if isinstance(said, str)), None)
+        found = self._answers().items()
+        return next((f"{figure} of {name}: {said}" for (figure, name), said in found if isinstance(said, str)), None)
 
-    def _asked(self, queries: Mapping[str, str]) -> dict[str, float | str]:
-        if not queries:
-            return {}
+    def _answers(self) -> dict[tuple[str, str], float | str]:
+        """By figure and service."""
+        queries = {(figure, name): query for figure in FIGURES for name, query in getattr(self, figure).items()}
         try:
-            with http_client(self.access, TIMEOUT_SECONDS) as client, ThreadPoolExecutor(len(queries)) as pool:
+            with http_client(self.access, TIMEOUT_SECONDS) as client, ThreadPoolExecutor() as pool:
                 return dict(zip(queries, pool.map(partial(self._ask, client), queries.values()), strict=True))
         except ServiceError as error:
             return dict.fromkeys(queries, str(error))

@@ -1,7 +1,6 @@
 """Commands to the cluster that KUBECONFIG names."""
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -9,11 +8,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def kubectl(*arguments: str, given: object = None) -> subprocess.CompletedProcess[str]:
-    """Runs kubectl, the one that scripts/kubernetes-bootstrap built if there is one; `given` is its input, as JSON."""
-    built = Path(os.environ.get("KUBERNETES_FOLDER", ROOT / "var/kubernetes")) / "kubectl"
-    program = str(built) if built.exists() else "kubectl"
+    """Runs kubectl; `given` is its input, as JSON."""
     text = None if given is None else json.dumps(given)
-    return subprocess.run([program, *arguments], input=text, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(["kubectl", *arguments], input=text, capture_output=True, text=True, timeout=400, check=False)
 
 
 def done(*arguments: str, given: object = None) -> str:

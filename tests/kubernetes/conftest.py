@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from tests.kubernetes.cluster import ROOT, done, kubectl
 
-CRDS = os.environ.get("KUBERNETES_CRDS", None)
+CRDS = os.environ.get("KUBERNETES_CRDS")
 ECK = "github.com/elastic/cloud-on-k8s/v3@v3.5.0"
 
 

@@ -100,28 +100,3 @@ def test_an_api_server_refuses(published: dict[str, Any], name: str, path: str, 
     answer = kubectl(*DRY_RUN, "--filename=-", given=changed(published[name], path, value))
     assert answer.returncode != 0
     assert said in answer.stderr
-
-
-def properties(file: str, comment: str = "#") -> dict[str, str]:
-    lines = (line.partition(comment)[0].partition("=") for line in (ROOT / file).read_text("utf-8").splitlines())
-    return {name.strip(): value.strip() for name, sign, value in lines if sign}
-
-
-def test_the_operators_services_have_the_settings_of_the_containers() -> None:
-    yaml = YAML(typ="safe")
-    files = (ROOT / "kubernetes/operators").glob("*.yaml")
-    objects = {each["kind"]: each.get("spec", {}) for file in files for each in yaml.load_all(file)}
-    pairs = [
-        (objects["Kafka"]["kafka"]["config"], properties("kafka/server.properties")),
-        (objects["KafkaConnect"]["config"], properties("connect/worker.properties")),
-        (objects["Cluster"]["postgresql"]["parameters"], properties("postgres/postgresql.conf")),
-        (objects["Pooler"]["pgbouncer"]["parameters"], properties("postgres/pgbouncer.ini", ";")),
-        (objects["Elasticsearch"]["nodeSets"][0]["config"], yaml.load(ROOT / "elasticsearch/elasticsearch.yml")),
-    ]
-    for here, there in pairs:
-        # What ${...} stands for, the run scripts decide.
-        fixed = {name: str(there[name]).lower() for name in here if "${" not in str(there[name])}
-        assert {name: str(here[name]).lower() for name in fixed} == fixed
-    variables = yaml.load(ROOT / "docker-compose.yml")["services"]["connect"]["environment"]
-    wanted = {name for name in variables if name.startswith(("ELASTICSEARCH_", "POSTGRES_", "PGBOUNCER_"))}
-    assert wanted <= {each["name"] for each in objects["KafkaConnect"]["template"]["connectContainer"]["env"]}

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -134,23 +132,3 @@ def test_a_killed_worker_and_a_frozen_sink_lose_nothing(tmp_path: Path) -> None:
     trials = raced(tmp_path, FAULTS)
     assert len(trials) == 2
     assert all(trial["audit"]["lost"] == 0 for trial in trials)
-
-
-def test_what_is_no_overlay_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["kubernetes", "apply", "--overlay", "plian"]) == 2
-    assert "plain" in capsys.readouterr().err
-
-
-def test_a_cluster_that_does_not_answer_is_told_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = tmp_path / "config"
-    cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}
-    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
-    whole = {"clusters": [cluster], "contexts": [context], "users": [{"name": "u", "user": {}}], "current-context": "c"}
-    config.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **whole}))
-    monkeypatch.setenv("KUBECONFIG", str(config))
-    script = ["-m", "sinkbench", "check", "--stack", "kubernetes:any"]
-    ended = subprocess.run([sys.executable, *script], capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended
-    assert "its API does not answer" in ended.stderr

@@ -269,3 +269,15 @@ def test_without_a_kubeconfig_one_line_says_what_to_do(tmp_path: Path, monkeypat
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     with pytest.raises(StackError, match="set KUBECONFIG, or run it in a pod"):
         open_stack("kubernetes", Settings())
+
+
+def test_a_cluster_that_does_not_answer_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    clusters = [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}]
+    whole = {"clusters": clusters, "contexts": [context], "users": [{"name": "u", "user": {}}], "current-context": "c"}
+    config = tmp_path / "config"
+    config.write_text(json.dumps(whole))
+    monkeypatch.setenv("KUBECONFIG", str(config))
+    with pytest.raises(StackError, match=r"its API does not answer: .*refused.*; check KUBECONFIG") as caught:
+        open_stack("kubernetes:any", Settings())
+    assert "\n" not in str(caught.value)

@@ -61,15 +61,16 @@ def test_what_has_an_answer_is_measured_and_the_rest_is_left_out(url: str) -> No
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("nothing", "kafka: nothing: has 0 series; add them up, or correct it"),
+        ("nothing", "cpu_seconds of kafka: nothing: has 0 series; add them up, or correct it"),
         ("several", "has 2 series"),
         ("nan", "is nan"),
-        ("sum(", "kafka: sum(: parse error"),
+        ("sum(", "cpu_seconds of kafka: sum(: parse error"),
     ],
 )
 def test_a_query_without_one_number_is_named_with_what_is_wrong(url: str, query: str, said: str) -> None:
-    problem = PrometheusSection(url=url, cpu_seconds={"kafka": query}).problem()
-    assert said in (problem or "")
+    # The other figure of the service has an answer.
+    section = PrometheusSection(url=url, cpu_seconds={"kafka": query}, memory_bytes={"kafka": "memory"})
+    assert said in (section.problem() or "")
     assert PrometheusSection(url=url, cpu_seconds={"kafka": "cpu"}).problem() is None
 
 
