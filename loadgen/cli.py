@@ -63,6 +63,7 @@ def run(
     replication: int | None = _option("replication"),
     run: str = _option("run"),
     first_seq: int = _option("first_seq"),
+    clock_ahead_us: float = _option("clock_ahead_us"),
     delivery_timeout_seconds: float = _option("delivery_timeout_seconds"),
     progress: Annotated[bool, typer.Option(help="Show a line every 5 s")] = True,
     client_config: ClientConfig = None,

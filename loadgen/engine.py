@@ -186,7 +186,7 @@ class _Run:
         # Due and sent times are the wall clock's at the start plus monotonic time, so that no step of the wall clock
         # moves the schedule.
         self._start = time.monotonic()
-        self._wall_minus_monotonic_ns = time.time_ns() - time.monotonic_ns()
+        self._wall_minus_monotonic_ns = time.time_ns() - time.monotonic_ns() - round(1000 * load.clock_ahead_us)
         self._schedule = None if load.rate is None else Schedule(load.rate, self._now_us())
         ends = None if self._schedule is None or load.asked is None else self._schedule.one_due_us(load.asked - 1)
         self._lateness = Lateness(ends)

@@ -100,6 +100,9 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
     )
     run: str = Field("load", min_length=1, max_length=200, description="What every record bears as bench.run")
     first_seq: int = Field(0, ge=0, le=10**15, description="The first record's bench.seq")
+    clock_ahead_us: float = Field(
+        0, description="How far this machine's clock is ahead of the one by which records are due, in microseconds"
+    )
     delivery_timeout_seconds: float = Field(
         30, ge=1, le=3_600, description="A record not acknowledged after this long has failed"
     )

@@ -1,6 +1,7 @@
 """loadgen's HTTP interface, which starts, follows and stops a load.
 
     GET    /health   whether it runs; needs no password, for a container engine's checks
+    GET    /clock    this machine's clock, in microseconds since the epoch
     POST   /load     begins a load: the fields of `loadgen.options.Load` as a JSON object
     PUT    /records  the user's own records for the next loads, as from `loadgen.dataset.store.Dataset.write`
     GET    /records  describes these: `loadgen.summary.DatasetFacts`, or null
@@ -16,6 +17,7 @@ import ipaddress
 import signal
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -67,6 +69,9 @@ def make_app(
     async def health(_request: Request) -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
+    async def clock(_request: Request) -> JSONResponse:
+        return JSONResponse({"us": time.time_ns() / 1000})
+
     async def start(request: Request) -> JSONResponse:
         if "origin" in request.headers:
             raise HTTPException(403, "Origin: pages of another site begin no load here")
@@ -99,6 +104,7 @@ def make_app(
     return Starlette(
         routes=[
             Route(HEALTH, health, methods=["GET"]),
+            Route("/clock", clock, methods=["GET"]),
             Route("/records", take_records, methods=["PUT"]),
             Route("/records", show_records, methods=["GET"]),
             Route("/load", start, methods=["POST"]),

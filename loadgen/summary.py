@@ -27,6 +27,16 @@ class Progress(BaseModel, extra="forbid", frozen=True):
     """Acknowledged per second since the last progress."""
 
 
+class ClockOffset(BaseModel, extra="forbid", frozen=True):
+    """The clock of a load generator's machine, compared with that of who started the load."""
+
+    loadgen: str
+    ahead_ms: float
+    """Due times are corrected by it."""
+    within_ms: Annotated[float, Field(ge=0)]
+    """How far the true offset may be from `ahead_ms`: half of the quickest round trip."""
+
+
 class Summary(BaseModel, extra="forbid", frozen=True):
     """A load's result. `sent` is always `acknowledged` + `failed`."""
 
@@ -55,6 +65,8 @@ class Summary(BaseModel, extra="forbid", frozen=True):
     interrupted: bool
     stopped: str | None
     """Why loadgen gave up; None if it did not."""
+    clock: ClockOffset | None = None
+    """None if the clocks were not compared."""
 
 
 class LoadName(BaseModel, extra="forbid", frozen=True):

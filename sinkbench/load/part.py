@@ -14,10 +14,11 @@ from loadgen.dataset.store import Dataset
 from loadgen.errors import UnusableError
 from loadgen.options import Load, load_from
 from loadgen.service import CANCEL_SECONDS, LoadService
-from loadgen.summary import LoadName, LoadState, Summary
+from loadgen.summary import ClockOffset, LoadName, LoadState, Summary
 from sinkbench.errors import ServiceError, ServiceTimeout, TrialFailed
 from sinkbench.load.records import KeptRecords
 from sinkbench.secrets import redacted
+from sinkbench.services.clocks import clock_offset
 from sinkbench.services.http import http_errors
 from sinkbench.services.worker import WorkerFailed, Workers, answer_of, order
 
@@ -95,6 +96,7 @@ class RemotePart(Part):
         self._client = client
         self._url = url.rstrip("/")
         self._begun = False
+        self._clock: ClockOffset | None = None
 
     def give(self, records: KeptRecords | None) -> None:
         """Sends the records unless the service has them."""
@@ -113,9 +115,13 @@ class RemotePart(Part):
             raise TrialFailed(f"{self._name} does not take the records: {_error(answer)}")
 
     def begin(self, options: Mapping[str, Any]) -> None:
-        # Set first: without an answer, the load may still have begun.
-        self._begun = True
         try:
+            if options.get("rate") is not None:
+                ahead_us, within_us = clock_offset(self._clock_us)
+                self._clock = ClockOffset(loadgen=self._name, ahead_ms=ahead_us / 1000, within_ms=within_us / 1000)
+                options = {**options, "clock_ahead_us": ahead_us}
+            # Set first: without an answer, the load may still have begun.
+            self._begun = True
             with http_errors():
                 answer = self._client.post(f"{self._url}/load", json={**options, **self._load.model_dump()})
         except ServiceError as error:
@@ -124,7 +130,12 @@ class RemotePart(Part):
             ) from None
         if answer.status_code != httpx.codes.CREATED:
             self._begun = False
-            raise self._refused("POST", answer)
+            raise self._refused("POST /load", answer)
+
+    def look(self) -> Summary | None:
+        found = super().look()
+        self.summary = None if found is None else found.model_copy(update={"clock": self._clock})
+        return self.summary
 
     def cancel(self) -> None:
         if not self._begun:
@@ -135,21 +146,30 @@ class RemotePart(Part):
             self._client.delete(f"{self._url}/load", params={"run": self._load.run}, timeout=timeout)
 
     def _state(self) -> LoadState:
-        url = f"{self._url}/load"
-        with http_errors():
-            try:
-                answer = self._client.get(url)
-            except (httpx.NetworkError, httpx.RemoteProtocolError):
-                # The server may close a kept-alive connection just when it is used again.
-                answer = self._client.get(url)
+        answer = self._get("load")
         with suppress(ValidationError):
             if answer.status_code == httpx.codes.OK:
                 return LoadState.model_validate_json(answer.content)
-        raise self._refused("GET", answer)
+        raise self._refused("GET /load", answer)
 
-    def _refused(self, method: str, answer: httpx.Response) -> TrialFailed:
+    def _clock_us(self) -> float:
+        answer = self._get("clock")
+        with suppress(ValueError, KeyError, TypeError):
+            return float(answer.json()["us"])
+        raise self._refused("GET /clock", answer)
+
+    def _get(self, path: str) -> httpx.Response:
+        url = f"{self._url}/{path}"
+        with http_errors():
+            try:
+                return self._client.get(url)
+            except (httpx.NetworkError, httpx.RemoteProtocolError):
+                # The server may close a kept-alive connection just when it is used again.
+                return self._client.get(url)
+
+    def _refused(self, request: str, answer: httpx.Response) -> TrialFailed:
         code, error = answer.status_code, _error(answer)
-        strange = f"answers {method} /load with {code} ({error}), as no loadgen of this version does"
+        strange = f"answers {request} with {code} ({error}), as no loadgen of this version does"
         said = {
             401: f"at {self._url} refuses user and password ({error}); correct these",
             400: f"refuses the load: {error}",

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from pydantic import computed_field
 
+from loadgen.summary import ClockOffset
 from sinkbench.results.base import Amount, Audit, RatePerSecond, RatioTo, Reconciliation, Record, Spread, Whole
 from sinkbench.results.figures import (
     Asked,
@@ -135,6 +136,8 @@ class TrialRecord(_OfCell):
     """Of a drain from 10 % to 90 % of its records, by the times that the sink keeps; None where it keeps none."""
     sent_share: Amount | None = None
     """Share of the offered records that was sent in time."""
+    loadgen_clocks: list[ClockOffset] = []
+    """The clocks of load generators on other machines, by which due times of a constant load are corrected."""
     window_seconds: Amount | None = None
     """How long the drain took, from the first record to the last; the rate is that of a part of it."""
     stalled_seconds: Amount | None = None

@@ -210,6 +210,7 @@ class Cluster:
             partitions_with_records=sum(end > 0 for end in ends),
             records_per_second=acknowledged / seconds if seconds else 0.0,
             in_time=None if pace.rate is None else sum(each.behind.records_in_time for each in parts if each.behind),
+            clocks=[each.clock for each in parts if each.clock is not None],
         )
 
     def set_services(self, cell: Cell) -> None:

@@ -153,6 +153,7 @@ def interruptions(found: Measured) -> list[str]:
 
 def record(found: Measured, figures: Figures, reasons: Sequence[Reason]) -> TrialRecord:
     """Returns the record with the workload's figures; the caller fills in block, start and length."""
+    clocks = [] if found.loaded is None else list(found.loaded.clocks)
     audited, replication, seen = found.audited, found.audited.replication or found.before.replication, seen_of(found)
     in_the_end = [] if found.policy.judges_pipeline or audited.replication is None else audited.replication.broken
     notes = [
@@ -160,6 +161,11 @@ def record(found: Measured, figures: Figures, reasons: Sequence[Reason]) -> Tria
         *(f"in the end {each.text}" for each in in_the_end),
         *(f"not checked {each}" for each in replication.unchecked),
         *audited.content_notes,
+        *(
+            f"the clock of {each.loadgen} was {each.ahead_ms:+,.1f} ms off (within {each.within_ms:.1f} ms); corrected"
+            for each in clocks
+            if each.ahead_ms
+        ),
         *figures.get("notes", []),
     ]
     fields = {
@@ -190,6 +196,7 @@ def record(found: Measured, figures: Figures, reasons: Sequence[Reason]) -> Tria
         altered_ranges=audited.altered_ranges,
         wrong_keys=dict(audited.wrong_keys),
         bloat=found.after.bloat,
+        loadgen_clocks=clocks,
         **fields,
     )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import NamedTuple
 
+from loadgen.summary import ClockOffset
 from sinkbench.analysis.deadletters import DeadLetter
 from sinkbench.analysis.replication import Broken, ReplicationState
 from sinkbench.analysis.samples import Sample
@@ -96,6 +97,7 @@ class Loaded:
     partitions_with_records: int
     records_per_second: float
     in_time: int | None = None
+    clocks: Sequence[ClockOffset] = ()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """What the audit reads of a trial's table: records as documents or in columns, and when they arrived."""
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from loadgen.checksum import parse
 from sinkbench.analysis.query import Answer, Query
 from sinkbench.analysis.rates import HIGH_SHARE, LOW_SHARE
 from sinkbench.errors import StackError, TargetError
+from sinkbench.services.clocks import clock_offset
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.postgres.asking import ask
 from sinkbench.sinks.postgres.session import APPLICATION, Connection, connect, set_session
@@ -60,7 +60,6 @@ KINDS = """
 # All digits of numbers, whatever the role is set to.
 READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL extra_float_digits = 1"
 ROWS_AT_ONCE = 50_000
-CLOCK_QUESTIONS = 9
 CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 # COPY's binary format: a header of 19 bytes, then for each row of one bigint: number of fields, length, value.
 COPY_HEADER_BYTES = 19
@@ -259,19 +258,5 @@ class _Stamps(AbstractContextManager["_Stamps"]):
                 lacks = str(error).strip().splitlines()[0]
                 why = 'the latency needs a column "stored" with the insertion time, and when a record was due'
                 raise StackError(f"{why}: {lacks}") from None
-            asked = []
-            for _ in range(CLOCK_QUESTIONS):
-                before = time.time_ns() / 1000
-                ((theirs,),) = connection.execute(CLOCK).fetchall()
-                asked.append((before, float(theirs), time.time_ns() / 1000))
-        offset_us, resolution_us = clock_offset(asked)
+            offset_us, resolution_us = clock_offset(lambda: float(connection.execute(CLOCK).fetchall()[0][0]))
         return Arrivals(rows[:, 0], rows[:, 1] - offset_us, resolution_us)
-
-
-def clock_offset(asked: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
-    """How far a server's clock is ahead of this machine's, and the resolution of the corrected time, in microseconds.
-    Each entry of `asked` is this machine's time, the server's, and this machine's again; the quickest one counts (F.
-    Cristian, "Probabilistic clock synchronization", Distributed Computing 3, 1989). A difference within its round trip
-    is 0, with the resolution of a clock, 1 microsecond."""
-    reach, offset = min(((after - before) / 2, theirs - (before + after) / 2) for before, theirs, after in asked)
-    return (0.0, 1.0) if abs(offset) <= reach else (offset, reach)

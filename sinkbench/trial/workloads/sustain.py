@@ -197,7 +197,10 @@ class Sustain(Workload):
         latency, searchable = None, None
         if found.after.arrivals is not None and not invalid and lag.verdict != GROWING:
             from_us = found.timeline.from_us + 1e6 * (warm or 0.0)
-            latency, searchable = _latencies(found.after.arrivals, one_in(found.plan, found.records), from_us)
+            clocks = () if found.loaded is None else found.loaded.clocks
+            within_us = 1000 * max((each.within_ms for each in clocks), default=0.0)
+            one = one_in(found.plan, found.records)
+            latency, searchable = _latencies(found.after.arrivals, one, from_us, within_us)
         return {
             "reasons": more,
             # A pipeline that keeps up is limited only by its load.
@@ -272,7 +275,9 @@ def _stored_rate(samples: Sequence[Sample], offered: list[float], warm: float | 
     return float(after - before) / (end - start)
 
 
-def _latencies(arrivals: Arrivals, one_in: int, from_us: float) -> tuple[LatencyMs, LatencyMs | None]:
+def _latencies(
+    arrivals: Arrivals, one_in: int, from_us: float, due_within_us: float
+) -> tuple[LatencyMs, LatencyMs | None]:
     warm = arrivals.due_us >= from_us
 
     def of(times_us: np.ndarray[tuple[int, ...], np.dtype[np.float64]], resolution_us: float) -> LatencyMs:
@@ -280,7 +285,7 @@ def _latencies(arrivals: Arrivals, one_in: int, from_us: float) -> tuple[Latency
         return latency_of(
             times_us[known] - arrivals.due_us[known],
             one_in,
-            resolution_us / 1000 if math.isfinite(resolution_us) else None,
+            (resolution_us + due_within_us) / 1000 if math.isfinite(resolution_us) else None,
             int(warm.sum() - known.sum()),
         )
 

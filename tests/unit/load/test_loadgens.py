@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -46,8 +47,10 @@ def done(body: Body, failed: int = 0) -> Body:
 class Generator:
     """A real HTTP server that answers as a load generator does; what a GET is answered with is up to `look`."""
 
-    def __init__(self, look: Look, post: Answer | None = None) -> None:
-        """`look` takes the number of the GET and the load; None drops the connection without an answer."""
+    def __init__(self, look: Look, post: Answer | None = None, ahead_us: float = 0) -> None:
+        """`look` takes the number of the GET and the load; None drops the connection without an answer. Its clock is
+        ahead by `ahead_us`."""
+        self.ahead_us = ahead_us
         self.bodies: list[Body] = []
         self.gets = 0
         self.cancelled: list[str] = []
@@ -62,6 +65,9 @@ class Generator:
                 self.answer(post or (201, state("running", body)))
 
             def do_GET(self) -> None:
+                if self.path == "/clock":
+                    self.answer((200, {"us": time.time_ns() / 1000 + generator.ahead_us}))
+                    return
                 generator.gets += 1
                 self.answer(look(generator.gets, generator.bodies[-1]))
 
@@ -148,6 +154,26 @@ def test_generators_share_a_load_and_their_progress_is_one(start: Start) -> None
     common = {"bootstrap": "kafka:9092", "topic": "tides_t1", "run": "t1", "partitions": 3, "acks": "all"}
     assert all(body.items() >= common.items() for body in bodies)
     assert not any(each.cancelled for each in generators)
+
+
+def test_due_times_are_corrected_for_the_clock_of_each_generator(start: Start) -> None:
+    generators = [start(three_looks, None, ahead_us) for ahead_us in (2e6, -3e5, 0)]
+    with Loadgens(endpoints(*generators)) as loadgens:
+        parts = loadgens.load("tides_t1", "t1", RECORDS, PlanLoad(partitions=3), lambda _: None, rate=30_000)
+    clocks = [each.clock for each in parts if each.clock is not None]
+    assert [each.loadgen for each in clocks] == ["loadgen-1", "loadgen-2", "loadgen-3"]
+    for clock, generator in zip(clocks, generators, strict=True):
+        assert abs(clock.ahead_ms - generator.ahead_us / 1000) <= clock.within_ms
+        assert generator.bodies[0]["clock_ahead_us"] == 1000 * clock.ahead_ms
+    assert clocks[2].ahead_ms == 0
+
+
+def test_without_due_times_no_clock_is_asked(start: Start) -> None:
+    generator = start(three_looks, None, 2e6)
+    with Loadgens(endpoints(generator)) as loadgens:
+        (part,) = loadgens.load("tides_t1", "t1", RECORDS, PlanLoad(partitions=3), lambda _: None)
+    assert part.clock is None
+    assert "clock_ahead_us" not in generator.bodies[0]
 
 
 def test_a_kept_connection_that_is_closed_just_when_it_is_used_again_is_no_death(start: Start) -> None:

@@ -64,10 +64,11 @@ def test_unusable_input_is_one_line_and_exit_code_2(loadgen_command: Command, ar
 def test_options_reach_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
     loads = running(monkeypatch)
     options = ["--keys", "3", "--rate", "7", "--run", "r", "--first-seq", "9", "--acks", "1", "--linger-ms", "2.5"]
+    options += ["--clock-ahead-us", "250"]
     assert cli.main([*ARGUMENTS, *options, "--no-progress"]) == 0
     assert loads[0].model_dump(exclude_defaults=True) == {
         "bootstrap": "127.0.0.1:9", "topic": "tides", "count": 5,
-        "keys": 3, "rate": 7, "run": "r", "first_seq": 9, "acks": "1", "linger_ms": 2.5,
+        "keys": 3, "rate": 7, "run": "r", "first_seq": 9, "clock_ahead_us": 250.0, "acks": "1", "linger_ms": 2.5,
     }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -55,6 +56,14 @@ def test_with_a_rate_no_record_is_sent_before_it_is_due_and_waiting_does_not_spi
     # A poll of less than a millisecond returns at once. One such poll goes with each batch, no more.
     short = sum(1 for seconds in broker.polls_seconds if seconds < 0.001)
     assert short <= len({bench["sent_us"] for bench in benches(broker)})
+
+
+def test_times_are_by_the_clock_of_who_started_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker, before_us = FakeProducer(), time.time_ns() / 1000
+    run(monkeypatch, broker, rate=2000, count=10, clock_ahead_us=1e9)
+    sent_us = [bench["sent_us"] + 1e9 for bench in benches(broker)]
+    assert before_us <= min(sent_us)
+    assert max(sent_us) <= time.time_ns() / 1000
 
 
 def test_a_slow_broker_moves_no_due_time_and_what_stays_unsent_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,6 +82,11 @@ def test_it_says_that_it_is_there_and_idle(server: Server) -> None:
     assert server.ask("DELETE").json() == idle
 
 
+def test_it_tells_the_time(server: Server) -> None:
+    before_us = time.time_ns() / 1000
+    assert before_us <= server.ask("GET", "/clock").json()["us"] <= time.time_ns() / 1000
+
+
 def test_a_load_is_followed_to_its_summary(server: Server, engine: Engine) -> None:
     begun = server.ask("POST", json=BODY)
     assert begun.status_code == 201

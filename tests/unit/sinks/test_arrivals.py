@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sinkbench.services.clocks import offset_of
 from sinkbench.sinks.elasticsearch.times import SeqNoTimes, highest_found
-from sinkbench.sinks.postgres.documents import clock_offset
 
 
 @given(rate=st.floats(10, 1e5), interval_us=st.floats(1_000, 500_000), start_us=st.floats(0, 2e15))
@@ -48,14 +48,14 @@ def test_what_was_there_before_the_first_reading_or_came_after_the_last_is_not_k
 )
 def test_a_clock_is_known_to_half_of_the_quickest_round_trip(ahead_us: float, ways: list[tuple[float, float]]) -> None:
     asked = [(1e9, 1e9 + there + ahead_us, 1e9 + there + back) for there, back in ways]
-    offset, resolution = clock_offset(asked)
+    offset, resolution = offset_of(asked)
     reach = min(there + back for there, back in ways) / 2
     if offset:
         assert abs(offset - ahead_us) <= reach + 1e-3
         assert abs(resolution - reach) <= 1e-3
     else:
         assert abs(ahead_us) <= 2 * reach + 1e-3
-    assert clock_offset([(0.0, 2_000_500.0, 1_000.0), (5_000.0, 2_005_050.0, 5_100.0)]) == (2_000_000.0, 50.0)
+    assert offset_of([(0.0, 2_000_500.0, 1_000.0), (5_000.0, 2_005_050.0, 5_100.0)]) == (2_000_000.0, 50.0)
 
 
 def test_each_shard_has_its_highest_number_and_one_that_does_not_answer_makes_the_reading_a_gap() -> None:
