@@ -45,7 +45,7 @@ Live = Annotated[bool, typer.Option("--live", help="show the run in a browser on
 LivePort = Annotated[
     int | None, typer.Option(min=0, max=65535, help="its port, 0: any (default: SINKBENCH_LIVE_PORT); means --live")
 ]
-MetricsPort = Annotated[int | None, typer.Option(min=0, max=65535, help="port for Prometheus, 0: any")]
+MetricsAt = Annotated[str | None, typer.Option(help="PORT for Prometheus on this machine, or HOST:PORT")]
 Junit = Annotated[Path | None, typer.Option(help="file for checks and thresholds as JUnit XML")]
 
 
@@ -75,7 +75,7 @@ def race(
     baselines: Baselines = None,
     live: Live = False,
     live_port: LivePort = None,
-    metrics: MetricsPort = None,
+    metrics: MetricsAt = None,
     stack_name: OnStack = None,
 ) -> None:
     """Starts the stack if it is down, takes all trials, and stops what it started.
@@ -121,7 +121,7 @@ def resume(
     junit: Junit = None,
     live: Live = False,
     live_port: LivePort = None,
-    metrics: MetricsPort = None,
+    metrics: MetricsAt = None,
 ) -> None:
     """They go into the same run. Exit code 1 if a cell does not pass, as of `race`."""
     path = find_run(run, results)
@@ -140,7 +140,7 @@ def resume(
     _show_results(folder, junit=junit)
 
 
-def _ports(live: bool, port: int | None, metrics: int | None) -> Ports:
+def _ports(live: bool, port: int | None, metrics: str | None) -> Ports:
     return Ports(load_settings().port("live_port") if live and port is None else port, metrics)
 
 

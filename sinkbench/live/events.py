@@ -25,10 +25,10 @@ class RunStep:
 
 @dataclass(frozen=True)
 class Ports:
-    """Where a run is shown: ports of the live page and of its metrics. 0: any free port, None: not shown."""
+    """Where a run is shown: port of the live page, and PORT or HOST:PORT of its metrics. 0: any, None: not shown."""
 
     page: int | None = None
-    metrics: int | None = None
+    metrics: str | None = None
 
 
 class Events:

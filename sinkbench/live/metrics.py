@@ -6,17 +6,22 @@ from prometheus_client import CollectorRegistry, make_asgi_app
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from sinkbench.live.page import ONLY_HERE, Served
+from sinkbench.errors import SettingsError
+from sinkbench.live.page import HOST, ONLY_HERE, Served
 from sinkbench.live.state import LiveRun
 from sinkbench.secrets import redacted
 from sinkbench.tables.openmetrics import Families, Row
 
 
-def metrics_endpoint(live: LiveRun, port: int) -> Served:
+def metrics_endpoint(live: LiveRun, at: str) -> Served:
+    """`at` is PORT on this machine alone, or HOST:PORT. Raises SettingsError if it is neither, or not available."""
+    host, _, port = at.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        raise SettingsError(f"--metrics {at}: give a port, such as 18071, or HOST:PORT, such as 0.0.0.0:18071")
     registry = CollectorRegistry()
     registry.register(Families(lambda: _rows(live)))
-    app = Starlette(routes=[Mount("/", make_asgi_app(registry))], middleware=ONLY_HERE)
-    return Served(app, port, "metrics", "--metrics")
+    app = Starlette(routes=[Mount("/", make_asgi_app(registry))], middleware=[] if host else ONLY_HERE)
+    return Served(app, int(port), "metrics", "--metrics", host or HOST)
 
 
 def _rows(live: LiveRun) -> Iterator[Row]:

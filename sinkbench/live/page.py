@@ -96,13 +96,13 @@ def _file(kind: str, *names: str) -> Callable[[Request], Response]:
 
 
 class Served:
-    """Serves an application on a port of 127.0.0.1, 0: any free one. Raises SettingsError if it is not available.
+    """Serves an application at a host's port, 0: any free one. Raises SettingsError if it is not available.
 
     Its thread takes no signals and keeps no process alive."""
 
-    def __init__(self, app: Starlette, port: int, what: str, options: str) -> None:
+    def __init__(self, app: Starlette, port: int, what: str, options: str, host: str = HOST) -> None:
         try:
-            listener = socket.create_server((HOST, port))
+            listener = socket.create_server((host, port))
         except OSError as error:
             # create_server's own text repeats the address.
             why = (error.strerror or str(error)).partition(" (while")[0].lower()
@@ -113,7 +113,7 @@ class Served:
         for name in ("uvicorn.error", "sse_starlette", "asyncio"):
             # A disconnected browser must not print to the terminal.
             logging.getLogger(name).addHandler(logging.NullHandler())
-        self.address = f"http://{HOST}:{listener.getsockname()[1]}/"
+        self.address = f"http://{host}:{listener.getsockname()[1]}/"
         # asyncio sets it only for sockets that name their protocol; without it each answer waits for 40 ms.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._server = uvicorn.Server(quiet_config(app, GRACE_SECONDS))

@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sinkbench import secrets
+from sinkbench.errors import SettingsError
 from sinkbench.live.events import RunStep
 from sinkbench.live.metrics import metrics_endpoint
 from sinkbench.live.state import LiveRun
@@ -20,7 +21,7 @@ HERE = (CELLS[0].key, CELLS[0].pipeline)
 
 
 def asked(live: LiveRun) -> str:
-    with metrics_endpoint(live, 0) as endpoint:
+    with metrics_endpoint(live, "0") as endpoint:
         assert httpx.get(endpoint.address, headers={"Host": "evil.example"}).status_code == 400
         return httpx.get(f"{endpoint.address}metrics").raise_for_status().text
 
@@ -44,6 +45,16 @@ def live() -> LiveRun:
     live.fault("curl hunter2-hunter2", False)
     live.fault("curl hunter2-hunter2", True)
     return live
+
+
+def test_another_address_answers_other_machines_and_no_address_is_refused(live: LiveRun) -> None:
+    with metrics_endpoint(live, "0.0.0.0:0") as endpoint:
+        port = endpoint.address.rpartition(":")[2]
+        answer = httpx.get(f"http://127.0.0.1:{port}metrics", headers={"Host": "controller.sinkbench.svc"})
+    assert answer.status_code == 200
+    for wrong in ("", "here", "0.0.0.0:", "70000", "-1"):
+        with pytest.raises(SettingsError, match=f"--metrics {wrong}: give a port"):
+            metrics_endpoint(live, wrong)
 
 
 def test_what_goes_on_has_the_pipeline_and_cell_and_a_cell_its_verdict_after_its_first_trial(live: LiveRun) -> None:
