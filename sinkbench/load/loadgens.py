@@ -17,7 +17,7 @@ from sinkbench.services.http import http_client
 from sinkbench.services.worker import Workers
 from sinkbench.stack import Endpoints
 
-# Between two looks at a load: a fifth of what it has taken so far, up to the longer one.
+# Between two looks at a load: a tenth of what it has taken so far, up to the longer one.
 FIRST_SECONDS, POLL_SECONDS = 0.05, 0.5
 CHILD = "loadgen"
 # Keys of a plan's load that are also options of loadgen.
@@ -130,4 +130,4 @@ def _follow(parts: Sequence[Part], progress: Callable[[int], None], stop: thread
             return done
         if stop.wait(pause):
             raise TrialFailed("the load was broken off")
-        pause = min(1.25 * pause, POLL_SECONDS)
+        pause = min(1.1 * pause, POLL_SECONDS)

@@ -11,6 +11,7 @@ from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, bo
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
+from sinkbench.plan.sizing import FEWEST_FOR_DISK
 from sinkbench.results import CellSummary, JvmCpu, Memory
 
 _LEAST_BYTES = 5e5
@@ -49,13 +50,9 @@ def _heaps(cell: CellSummary) -> dict[str, float | None]:
     return {name: each.heap_bytes for name, each in cell.peak_memory.items()}
 
 
-FEWEST_RECORDS = 100_000
-"""Of fewer records the sink's preallocated files and unmerged segments are most of what it takes."""
-
-
 def disk_bytes(taken: Taken) -> list[float | None]:
     """Of each trial that is used; None if it had too few records."""
-    return [trial.disk_bytes_per_record if trial.records >= FEWEST_RECORDS else None for trial in taken.used]
+    return [trial.disk_bytes_per_record if trial.records >= FEWEST_FOR_DISK else None for trial in taken.used]
 
 
 def _fetched(seen: Seen) -> Fields:
@@ -95,7 +92,7 @@ METRICS = (
         "Bytes on disk",
         "What the index or table takes on the sink's disk after a flush, per stored record.",
         of_trial=lambda seen: {
-            "disk_bytes_per_record": seen.disk_bytes_per_record if seen.records >= FEWEST_RECORDS else None
+            "disk_bytes_per_record": seen.disk_bytes_per_record if seen.records >= FEWEST_FOR_DISK else None
         },
         of_cell=lambda taken: {"disk_bytes_per_record": taken.spread(disk_bytes(taken))},
         columns=[column(RESOURCES, 50, "bytes\non disk", "disk_bytes_per_record.median")],

@@ -10,6 +10,10 @@ from sinkbench.results import TrialRecord
 
 MINIMUM_RECORDS = 2_000
 MAXIMUM_RECORDS = 20_000_000
+FEWEST_FOR_DISK = 100_000
+"""Of fewer records the sink's preallocated files and unmerged segments are most of what it takes."""
+# A trial is this much longer at most for it.
+_LONGER_FOR_DISK = 1.5
 # Fewer than `MINIMUM_RECORDS` suffice if they have this many bytes.
 _MINIMUM_BYTES = 200_000_000
 _FEWEST_RECORDS = 200
@@ -68,7 +72,8 @@ class Sizes:
         """Number of records for the cell's next trial, which is to last so many windows."""
         # Each half, before and after the change of tasks, gets as many.
         seconds = self._drain.window_seconds * windows * (1 if cell.before is None else 2)
-        return records_for(self.rate(cell), seconds, self._least)
+        records = records_for(self.rate(cell), seconds, self._least)
+        return max(records, FEWEST_FOR_DISK) if records * _LONGER_FOR_DISK >= FEWEST_FOR_DISK else records
 
     def see(self, cell: Cell, record: TrialRecord) -> None:
         if record.pilot and (record.records_per_second is None or record.reasons):

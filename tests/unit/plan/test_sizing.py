@@ -10,6 +10,7 @@ from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.sizing import (
+    FEWEST_FOR_DISK,
     MAXIMUM_RECORDS,
     MINIMUM_RECORDS,
     Sizes,
@@ -70,11 +71,21 @@ def test_a_trial_is_sized_by_the_pilot_and_then_by_the_trial_before() -> None:
     assert sizes.records(CELL) == 10_000
     sizes.learn(CELL.place, 5_000)
     assert sizes.records(CELL) == 50_000
-    sizes.see(CELL, trial(7_000, CELL))
-    assert sizes.records(CELL) == 70_000
+    sizes.see(CELL, trial(6_000, CELL))
+    assert sizes.records(CELL) == 60_000
     # An invalid one changes no size.
     sizes.see(CELL, trial(9_000, CELL, reasons=[because("a service died")]))
-    assert sizes.records(CELL) == 70_000
+    assert sizes.records(CELL) == 60_000
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"),
+    [(6_660, 66_600), (6_670, FEWEST_FOR_DISK), (9_900, FEWEST_FOR_DISK), (10_000, FEWEST_FOR_DISK), (10_100, 101_000)],
+)
+def test_a_trial_that_has_nearly_enough_records_for_their_bytes_on_disk_gets_them(rate: int, expected: int) -> None:
+    sizes = Sizes(PLAN.drain)
+    sizes.learn(CELL.place, rate)
+    assert sizes.records(CELL) == expected
 
 
 @pytest.mark.parametrize(
@@ -98,10 +109,10 @@ def test_too_short_is_what_nothing_else_is_wrong_with(fields: dict[str, object],
 
 def test_a_cold_trial_sizes_the_next_one_and_a_cold_one_that_was_too_short_grows() -> None:
     sizes = Sizes(PLAN.drain)
-    sizes.see(CELL, trial(2_000, CELL, pilot=True, warm=False))
-    assert sizes.records(CELL) == 20_000
-    sizes.see(CELL, trial(None, CELL, records=20_000, window_seconds=9.0, pilot=True, warm=False, reasons=SHORT))
-    assert sizes.records(CELL) == 80_000
+    sizes.see(CELL, trial(1_500, CELL, pilot=True, warm=False))
+    assert sizes.records(CELL) == 15_000
+    sizes.see(CELL, trial(None, CELL, records=15_000, window_seconds=9.0, pilot=True, warm=False, reasons=SHORT))
+    assert sizes.records(CELL) == 60_000
 
 
 def test_one_in_which_tasks_came_too_late_grows_though_it_has_a_rate() -> None:
