@@ -10,15 +10,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from loadgen.errors import BrokerError, OptionsError
 from loadgen.options import Load
 from loadgen.reading import read_option
 
 BROKER_TIMEOUT_SECONDS = 8.0
-PAUSE_SECONDS = 0.1
+PAUSE_SECONDS = 0.05
+# Answers of a broker that has not made a partition's log yet.
+NOT_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART)
 MOST_IN_FLIGHT = 50_000
 MOST_IN_FLIGHT_BYTES = 128 << 20
 OVERHEAD_BYTES = 1_000
@@ -89,9 +91,10 @@ def prepare_topic(load: Load, client_settings: Mapping[str, str], largest_bytes:
                     f"topic {load.topic}: the broker does not create it ({why(error, client_settings)}); "
                     "give other --partitions or --replication, or create it yourself"
                 ) from None
-    # A topic that another process is creating may not have its leaders yet.
+    # A leader refuses records until it has made its log. A batch that is sent again after a later one of its partition
+    # was taken may be taken for a duplicate, and be lost although it is acknowledged.
     give_up = time.monotonic() + BROKER_TIMEOUT_SECONDS
-    while not (found := partitions()) or any(partition.leader < 0 for partition in found.values()):
+    while not (found := partitions()) or not _lead(admin, load.topic, found):
         if time.monotonic() >= give_up:
             raise BrokerError(
                 f"topic {load.topic}: has partitions without a leader for {BROKER_TIMEOUT_SECONDS:g} s; "
@@ -108,6 +111,21 @@ def prepare_topic(load: Load, client_settings: Mapping[str, str], largest_bytes:
                 f"topic {load.topic}: has {number} {what}, {asked} are asked for; give --{option} {number}, or another"
                 " topic"
             )
+
+
+def _lead(admin: AdminClient, topic: str, partitions: Mapping[int, Any]) -> bool:
+    """Whether each partition has a leader that answers."""
+    if any(partition.leader < 0 for partition in partitions.values()):
+        return False
+    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in partitions}
+    for answer in admin.list_offsets(asked, request_timeout=BROKER_TIMEOUT_SECONDS).values():
+        try:
+            answer.result()
+        except KafkaException as error:
+            # Whoever may write need not be allowed to ask.
+            if error.args[0].code() in NOT_YET:
+                return False
+    return True
 
 
 def producer_config(load: Load, largest_bytes: int = 0) -> dict[str, Any]:

@@ -4,11 +4,14 @@ import json
 import signal
 import subprocess
 import sys
+import uuid
 from collections import defaultdict
 
 import pytest
 from confluent_kafka import Producer
 
+from loadgen.client import prepare_topic
+from loadgen.options import Load
 from sinkbench.errors import StackError
 from sinkbench.services.kafka import Kafka
 from tests.e2e.topics import records_of
@@ -56,6 +59,17 @@ def test_each_seq_is_in_the_topic_exactly_once_and_as_the_summary_says(
         assert len(found) == 4
         assert max(abs(index - len(values) / 2) for index in found) <= 3
     assert summary["bytes"] == 30_000 * 512
+
+
+def test_every_partition_of_a_new_topic_has_a_leader_when_a_load_begins(bootstrap: str, kafka: Kafka) -> None:
+    # A broker makes the logs of a new topic one after another, for a tenth of a second or more.
+    for _ in range(10):
+        name = f"loadgen-{uuid.uuid4().hex}"
+        prepare_topic(Load(bootstrap=bootstrap, topic=name, count=1, partitions=24, replication=1), {})
+        try:
+            assert list(kafka.end_offsets(name).values()) == [0] * 24
+        finally:
+            kafka.delete_topic(name)
 
 
 def test_the_topic_in_which_connect_keeps_its_status_is_known_by_its_keys(
