@@ -28,6 +28,7 @@ class CellOf(Section):
     tasks: int | None = None
     fault: Text | None = None
     offered_records_per_second: float | None = None
+    of_capacity: float | None = None
 
     def __str__(self) -> str:
         given = self.model_dump(exclude={"label"}, exclude_none=True)

@@ -57,8 +57,9 @@ def duration(plan: Plan, workers: int) -> str:
     """About how long a race takes on a stack that is up, as `about 9 min`."""
     cells = expand(plan, workers)
     places = len({cell.place for cell in cells})
-    steps = USUAL_SEARCH_STEPS + plan.trials if isinstance(plan, CapacityPlan) else plan.most_blocks
-    left = StepsLeft(places, 2 * plan.limits, steps * len(cells), warm_up_seconds=places * plan.drain.warm_up_seconds)
+    searches = USUAL_SEARCH_STEPS * places if isinstance(plan, CapacityPlan) else 0
+    trials = searches + plan.most_blocks * len(cells)
+    left = StepsLeft(places, 2 * plan.limits, trials, warm_up_seconds=places * plan.drain.warm_up_seconds)
     at_most = "at most" if plan.most_blocks > plan.trials else "about"
     return f"{at_most} {max(1, round(seconds_left(plan, left, ()) / 60))} min"
 

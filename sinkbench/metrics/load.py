@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from statistics import mean
 
 from sinkbench.analysis.latency import BOUNDED, GROWING, UNCLEAR, merged
-from sinkbench.analysis.rates import usable_rate
+from sinkbench.analysis.rates import median_known, usable_rate
 from sinkbench.analysis.words import milliseconds, whole
 from sinkbench.metrics.connections import LOADS
 from sinkbench.metrics.metric import Column, Fields, Metric, View, column, number, over, words
@@ -22,18 +22,22 @@ def worst(lags: Iterable[Lag | None]) -> Lag | None:
 
 
 def _offered(taken: Taken) -> Fields:
-    return {
-        "offered_records_per_second": taken.cell.offered if taken.capacity is None else taken.capacity,
-        "search": [] if taken.search is None else taken.search.path,
-    }
+    told = taken.cell.offered if taken.capacity is None else taken.capacity
+    if taken.cell.of_capacity is not None:
+        told = median_known(trial.offered_records_per_second for trial in taken.trials)
+    return {"offered_records_per_second": told, "search": [] if taken.search is None else taken.search.path}
 
 
-def _searched(view: View) -> bool:
-    return view.summary.cells[0].mode == "capacity"
+def _is_capacity(cell: CellSummary) -> bool:
+    return cell.mode == "capacity"
 
 
-def _offered_rate(cell: CellSummary, view: View) -> str:
-    return (_searched(view) and at_least_in_words(cell)) or whole(cell.offered_records_per_second)
+def _offered_rate(cell: CellSummary, _: View) -> str:
+    return "" if _is_capacity(cell) else whole(cell.offered_records_per_second)
+
+
+def _capacity(cell: CellSummary, _: View) -> str:
+    return (at_least_in_words(cell) or whole(cell.offered_records_per_second)) if _is_capacity(cell) else ""
 
 
 def _stored(cell: CellSummary, _: View) -> str:
@@ -51,7 +55,13 @@ METRICS = (
         of_cell=_offered,
         columns=[
             Column(LOADS, 10, "tasks\n(per\nworker)", tasks_per_worker),
-            Column(LOADS, 20, "offered\nrecords/s", _offered_rate, shown=lambda view: not _searched(view)),
+            Column(
+                LOADS,
+                20,
+                "offered\nrecords/s",
+                _offered_rate,
+                shown=lambda view: view.any(lambda cell: not _is_capacity(cell)),
+            ),
         ],
         place=30,
         exports=[number("offered_records_per_second")],
@@ -96,6 +106,6 @@ CAPACITY = (
     Metric(
         "Capacity",
         "The highest rate whose lag stays bounded.",
-        columns=[Column(LOADS, 20, "capacity\nrecords/s", _offered_rate, shown=_searched)],
+        columns=[Column(LOADS, 20, "capacity\nrecords/s", _capacity, shown=lambda view: view.any(_is_capacity))],
     ),
 )

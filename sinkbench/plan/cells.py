@@ -11,7 +11,7 @@ from loadgen.forms import DOCUMENT, Form
 from sinkbench.errors import PlanError
 from sinkbench.plan.entries import Acks, DrainEntry, PipelineEntry
 from sinkbench.plan.faults import PlanFault
-from sinkbench.plan.plan import FaultsPlan, Plan, RescalePlan, SustainPlan
+from sinkbench.plan.plan import CapacityPlan, FaultsPlan, Plan, RescalePlan, SustainPlan
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class Cell:
     mode: str = "drain"
     offered: float | None = None
     """Records per second."""
+    of_capacity: float | None = None
+    """Share of its place's capacity that is offered, once the run has found that."""
     before: int | None = None
     """First multiple of a re-scale trial, which changes to `multiple` during its drain."""
     probes: bool = True
@@ -62,10 +64,13 @@ class Cell:
     def key(self) -> str:
         """The cell's name within its plan: label@WORKERSxMULTIPLE, as `postgres/jdbc@3x2`.
 
-        With a rate and reads `postgres/jdbc@3x2@5000+20r`; a re-scale `postgres/jdbc@3x1to2`; a fault at a rate
-        `postgres/jdbc@3x2@5000!kill worker`, with a backlog `postgres/jdbc@3x2@300000b!kill worker`."""
+        With a rate and reads `postgres/jdbc@3x2@5000+20r`, at a share of its capacity `postgres/jdbc@3x2@80%`; a
+        re-scale `postgres/jdbc@3x1to2`; a fault at a rate `postgres/jdbc@3x2@5000!kill worker`, with a backlog
+        `postgres/jdbc@3x2@300000b!kill worker`."""
         if self.before is not None:
             return f"{self.label}@{self.workers}x{self.before}to{self.multiple}"
+        if self.of_capacity is not None:
+            return f"{self.place}@{100 * self.of_capacity:.15g}%"
         reads = "" if self.reads is None else f"+{self.reads:.15g}r"
         fault = "" if self.fault is None else f"!{self.fault.name}"
         if self.backlog is not None:
@@ -90,6 +95,7 @@ class Cell:
             "settings": {service: dict(given) for service, given in self.settings.items()},
             "reads_per_second": self.reads,
             "backlog_records": self.backlog,
+            "of_capacity": self.of_capacity,
             "fault": None if self.fault is None else self.fault.name,
         }
 
@@ -146,6 +152,8 @@ def _under_load(plan: Plan, entry: PipelineEntry, cell: Cell) -> list[Cell]:
     if isinstance(plan, SustainPlan):
         reads = plan.sustain.reads_per_second or (0,)
         return [replace(cell, offered=rate, reads=each or None) for rate in plan.rates_of(entry) for each in reads]
+    if isinstance(plan, CapacityPlan):
+        return [cell, *(replace(cell, mode="sustain", of_capacity=share) for share in plan.capacity.of_capacity)]
     if isinstance(plan, FaultsPlan):
         faults = [each for each in plan.faults if each.applies_to(entry.unarmed)]
         if (backlog := plan.backlog_of(entry)) is not None:

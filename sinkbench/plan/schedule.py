@@ -114,13 +114,33 @@ def cells_left(
     """Returns the cells with trials or a limit left, in order. Raises ValueError; see `searches_of`."""
     if isinstance(plan, CapacityPlan):
         searches = searches_of(plan, cells, trials, limits)
-        return [cell for cell in cells if cell.key not in searches or searches[cell.key].next() is not None]
+        ended = {key for key, search in searches.items() if search.next() is None}
+        shares = {cell.key for cell, _, _ in shares_left(plan, cells, trials, searches)}
+        # A cell's key without a share is its place.
+        return [cell for cell in cells if cell.place not in ended or cell.key in shares]
     left = blocks_left(plan, cells, trials, limits)
     if not left or is_over(plan, cells, trials, left[0]):
         return []
     keys = {cell.key for block in left for cell in block.cells}
     limited = {limit for block in left for limit in block.limits}
     return [cell for cell in cells if cell.key in keys or any(limit.needs(cell) for limit in limited)]
+
+
+def shares_left(
+    plan: CapacityPlan, cells: Sequence[Cell], trials: Iterable[TrialRecord], searches: Mapping[str, CapacitySearch]
+) -> list[tuple[Cell, int, float]]:
+    """The trials at shares of the capacities found so far, in order: the cell, the block, and records per second."""
+    taken = {(trial.cell, trial.block) for trial in trials}
+    found = {key: search.capacity for key, search in searches.items() if search.capacity is not None}
+    shares = {
+        cell.key: cell.of_capacity * found[cell.place] for cell in cells if cell.of_capacity and cell.place in found
+    }
+    return [
+        (cell, number, shares[cell.key])
+        for number, block in enumerate(blocks(cells, plan.trials, plan.seed or 0), start=1)
+        for cell in block
+        if cell.key in shares and (cell.key, number) not in taken
+    ]
 
 
 def new_search(plan: CapacityPlan, start: float, limits: Iterable[Limit]) -> CapacitySearch:
@@ -154,12 +174,13 @@ def feed(search: CapacitySearch, trial: TrialRecord) -> None:
 def searches_of(
     plan: Plan, cells: Iterable[Cell], trials: Iterable[TrialRecord], limits: Iterable[Limit]
 ) -> dict[str, CapacitySearch]:
-    """Returns the search of each cell that has trials, by key. Raises ValueError if a trial does not fit its search."""
+    """Returns the search of each cell that has trials of one, by key. Raises ValueError if a trial does not fit it."""
     if not isinstance(plan, CapacityPlan):
         return {}
     by_cell: dict[str, list[TrialRecord]] = {cell.key: [] for cell in cells}
     for trial in trials:
         by_cell.setdefault(trial.cell, []).append(trial)
+    by_cell = {key: taken for key, taken in by_cell.items() if all(each.of_capacity is None for each in taken)}
     limits = list(limits)
     return {key: _replayed(plan, taken, limits) for key, taken in by_cell.items() if taken}
 

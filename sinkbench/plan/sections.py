@@ -174,6 +174,11 @@ class CapacitySection(Section):
     precision_percent: Annotated[float, Field(ge=0.1, le=100)] = Field(
         default=5, description="maximum final gap between a sustained rate and one that is not"
     )
+    of_capacity: Annotated[tuple[Annotated[float, Field(gt=0, le=2)], ...], Field(strict=False)] = Field(
+        default=(),
+        description="shares of the capacity found, such as [0.5, 0.8, 0.95, 1.05]; each is then offered in 'trials'"
+        " trials: latency against load",
+    )
 
 
 class Until(Section):

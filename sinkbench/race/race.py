@@ -17,6 +17,7 @@ from sinkbench.plan.schedule import (
     is_over,
     new_search,
     searches_of,
+    shares_left,
 )
 from sinkbench.plan.sizing import USUAL_SEARCH_STEPS, Sizes, StepsLeft, is_too_short, least_records, seconds_left
 from sinkbench.race.leftovers import note_run
@@ -159,12 +160,17 @@ class Race:
             self._ui.say(f"{cell.key}: sized by too low a rate; once more, with more records")
 
     def _take_searches(self, plan: CapacityPlan) -> None:
-        for cell in self._cells_left:
+        cells = self._journal.cells
+        for cell in (cell for cell in self._cells_left if cell.of_capacity is None):
             search = self._searches.get(cell.key)
             if search is None:
                 start = START_SHARE * self._sizes.rate(cell)
                 search = self._searches[cell.key] = new_search(plan, start, self._journal.limits)
             self._take_search(cell, search)
+        for cell, block, rate in shares_left(plan, cells, self._journal.trials, self._searches):
+            self._warm_up_again(cell)
+            name = f"{cell.key}, {rate:,.0f} records/s, trial {block} of {plan.trials}"
+            self._take(self._resources(cell, records_offered(plan, rate)), Sustain(rate), block, name)
 
     def _take_search(self, cell: Cell, search: CapacitySearch) -> None:
         while (offer := search.next()) is not None:
@@ -252,4 +258,7 @@ class Race:
             return self._replacements_left or sum(len(block.cells) for block in blocks)
         usual = USUAL_SEARCH_STEPS + self._plan.trials
         begun = sum(max(usual - len(each.path), 1) for each in self._searches.values() if each.next() is not None)
-        return begun + usual * sum(cell.key not in self._searches for cell in self._cells_left)
+        searched = [cell for cell in self._cells_left if cell.of_capacity is None and cell.key not in self._searches]
+        shares = self._plan.trials * sum(cell.of_capacity is not None for cell in self._journal.cells)
+        taken = sum(trial.of_capacity is not None for trial in self._journal.trials)
+        return begun + usual * len(searched) + shares - taken

@@ -7,7 +7,7 @@ import numpy as np
 from sinkbench.analysis.rates import usable_rate
 from sinkbench.analysis.samples import CONTROLLER
 from sinkbench.analysis.scalability import Law
-from sinkbench.analysis.words import seconds_each
+from sinkbench.analysis.words import counted, milliseconds, seconds_each
 from sinkbench.metrics.metric import find
 from sinkbench.metrics.names import marked_name
 from sinkbench.report.parts import Chart, Figure
@@ -57,6 +57,30 @@ def against_tasks(summary: RunSummary) -> Figure | None:
         "trials; a curve is the fitted law, where the data support it.",
         [Chart(f"Records stored a second against tasks: {'; '.join(told)}", svg)],
         "Scaling law",
+    )
+
+
+def against_load(summary: RunSummary) -> Figure | None:
+    """The latency over the offered rate; None if no pipeline has it at several rates."""
+    several: dict[str, list[tuple[float, float, float]]] = {}
+    for cell in sorted(summary.cells, key=lambda cell: cell.offered_records_per_second or 0.0):
+        told = cell.offered_records_per_second, find(cell, "latency_ms.p50"), find(cell, "latency_ms.p99")
+        if None not in told and cell.fault is None and cell.reads_per_second is None:
+            several.setdefault(f"{cell.label}, {counted(cell.tasks, 'task')}", []).append(told)
+    several = {name: each for name, each in several.items() if len({rate for rate, *_ in each}) > 1}
+    if not several:
+        return None
+    series = []
+    for name, each in several.items():
+        rates, p50, p99 = (list(figures) for figures in zip(*each, strict=True))
+        series.append(LineSeries(name, rates, p99, p50, p99, list(zip(rates, p99, strict=True))))
+    every = sorted({rate for each in several.values() for rate, *_ in each})
+    ends = [f"{each.name} from {milliseconds(each.y[0])} to {milliseconds(each.y[-1])} ms" for each in series]
+    svg = lines("load", series, "offered records/s", "latency, ms", every)
+    return Figure(
+        "The p99 of the latency by the offered rate; a bar goes down to the p50. What was not sustained has none.",
+        [Chart(f"p99 of the latency against the load: {'; '.join(ends)}", svg)],
+        "Latency",
     )
 
 

@@ -86,6 +86,8 @@ class _OfCell(Record):
     durability: Durability | None = None
     """None if it could not be read; of a cell also where its trials did not agree."""
     fault: str | None = None
+    of_capacity: Amount | None = None
+    """The share of the capacity found in this run that is offered; None of a rate that the plan states."""
     backlog_records: Whole | None = None
     """Under a fault, records that were in the topic before the connector started; None: they came at a rate."""
     offered_records_per_second: Amount | None = None

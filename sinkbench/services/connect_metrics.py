@@ -4,6 +4,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import NamedTuple
@@ -17,6 +18,10 @@ from sinkbench.services.http import http_client
 
 # A worker that does not answer must not delay the probes repeatedly.
 SCRAPE_SECONDS, ANSWER_SECONDS, PAUSE_SECONDS = 2.0, 2.0, 10.0
+# A few workers answer within the round that asks, and their counts are of the same moment as the sink's.
+ROUND_SECONDS, MOST_AT_ONCE = 0.1, 8
+# Of one core.
+MOST_SHARE = 0.05
 # The time until the last put returns and is counted.
 SETTLE_SECONDS = 3.0
 SINK, TASK, CONSUMER, FETCH = (
@@ -147,25 +152,37 @@ def signs(workers: Iterable[WorkerMetrics], connector: str) -> dict[str, float]:
 
 @maps_exceptions(httpx.HTTPError)
 class ConnectMetrics:
+    """Asks all workers at the same time, some at once, and never delays a round of the probes for long."""
+
     def __init__(self, urls: Mapping[str, str], access: Access | None = None) -> None:
         """`urls` has the address of each worker's metrics by name; empty if they are not exported."""
         # Quoting three dozen names for each request would take a third of the time.
         self._urls = {name: httpx.URL(url).copy_merge_params({"name[]": ASKED}) for name, url in urls.items()}
         self._http = http_client(access or Access(), ANSWER_SECONDS)
+        self._pool = ThreadPoolExecutor(MOST_AT_ONCE, "metrics")
+        self._asked: list[Future[tuple[WorkerMetrics, float]]] = []
+        self._connector = ""
         self._next_at = -math.inf
 
     def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
         self._http.close()
 
     def read(self, connector: str) -> dict[str, float]:
-        """Returns the signs of `connector`; empty without metrics, or within two seconds of the last time. Raises
-        ServiceError if a worker does not answer, and then returns nothing for ten seconds."""
+        """Returns the signs of `connector`; empty without metrics, within two seconds of the last time, or while
+        workers have not answered. Raises ServiceError if one does not, and then returns nothing for ten seconds. What
+        many workers say takes longer to read; it is then read less often."""
         if not self._urls or time.monotonic() < self._next_at:
             return {}
-        self._next_at = time.monotonic() + PAUSE_SECONDS
-        found = self._scrape(connector)
-        self._next_at = time.monotonic() + SCRAPE_SECONDS
-        return found
+        if not self._asked or self._connector != connector:
+            self._connector, self._asked = connector, self._ask()
+        if wait(self._asked, ROUND_SECONDS).not_done:
+            return {}
+        asked, self._asked, self._next_at = self._asked, [], time.monotonic() + PAUSE_SECONDS
+        answers = [each.result() for each in asked]
+        took = sum(seconds for _, seconds in answers)
+        self._next_at = time.monotonic() + max(SCRAPE_SECONDS, took / MOST_SHARE)
+        return signs((worker for worker, _ in answers), connector)
 
     def last(self, connector: str, records: int) -> dict[str, float]:
         """Returns the signs of `connector` once all `records` are put, or after three seconds, since a put counts only
@@ -173,7 +190,7 @@ class ConnectMetrics:
         deadline = time.monotonic() + SETTLE_SECONDS
         while self._urls:
             try:
-                found = self._scrape(connector)
+                found = signs([each.result()[0] for each in self._ask()], connector)
             except httpx.HTTPError:
                 break
             if found.get("tasks_put_total", records) >= records or time.monotonic() > deadline:
@@ -181,14 +198,16 @@ class ConnectMetrics:
             time.sleep(0.2)
         return {}
 
-    def _scrape(self, connector: str) -> dict[str, float]:
-        workers = []
-        for name, url in self._urls.items():
-            answer = self._http.get(url)
-            answer.raise_for_status()
-            try:
-                workers.append(parse(answer.text))
-            except ValueError as error:
-                address = url.copy_with(query=None)
-                raise httpx.DecodingError(f"{name} at {address} shows no metrics in Prometheus text: {error}") from None
-        return signs(workers, connector)
+    def _ask(self) -> list[Future[tuple[WorkerMetrics, float]]]:
+        return [self._pool.submit(self._scrape, name, url) for name, url in self._urls.items()]
+
+    def _scrape(self, name: str, url: httpx.URL) -> tuple[WorkerMetrics, float]:
+        """Returns a worker's metrics, and the CPU seconds that it took to read them."""
+        began = time.thread_time()
+        answer = self._http.get(url)
+        answer.raise_for_status()
+        try:
+            return parse(answer.text), time.thread_time() - began
+        except ValueError as error:
+            address = url.copy_with(query=None)
+            raise httpx.DecodingError(f"{name} at {address} shows no metrics in Prometheus text: {error}") from None

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from sinkbench.analysis.latency import BOUNDED, GROWING
 from sinkbench.errors import ReasonCode, ServiceError
 from sinkbench.limits.measure import LimitJob
 from sinkbench.limits.tune import Measured, Point, Tuned
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
+from sinkbench.plan.schedule import cells_left
 from sinkbench.race.pilots import is_warm, share_of
 from sinkbench.race.race import Race
 from sinkbench.race.resume import Earlier, Journal
@@ -127,6 +129,37 @@ def test_a_search_ends_near_what_the_sink_stores_and_calibrates_the_generator(tm
     assert cell.offered_records_per_second == pytest.approx(1_000, rel=0.2)
     assert cell.search[-1].confirms
     assert any(line.endswith("confirmed") for line in ui.lines)
+
+
+def test_shares_of_the_capacity_are_offered_once_it_is_found_and_a_run_passes_if_more_is_not_sustained(
+    tmp_path: Path,
+) -> None:
+    keys = {"mode": "capacity", "pipelines": ["postgres/jdbc"], "trials": 2, "sustain": {"seconds": 20}}
+    found = {"precision_percent": 10, "of_capacity": [0.5, 1.4]}
+    summary, _, folder = race(FakeCluster(plan(**keys, capacity=found)), tmp_path)
+    capacity, half, more = summary.cells
+    assert [(cell.mode, cell.of_capacity) for cell in summary.cells] == [
+        ("capacity", None), ("sustain", 0.5), ("sustain", 1.4)
+    ]  # fmt: skip
+    assert half.offered_records_per_second == pytest.approx(capacity.offered_records_per_second / 2, abs=0.1)
+    assert [cell.trials for cell in summary.cells] == [2, 2, 2]
+    assert (half.lag.verdict, more.lag.verdict) == (BOUNDED, GROWING)
+    assert (more.passed, summary.passed) == (False, True)
+    taken = [trial.block for trial in read_trials(folder.trials_path) if trial.of_capacity is not None]
+    assert taken == [1, 1, 2, 2]
+
+
+def test_a_run_that_is_interrupted_in_its_shares_goes_on_with_them(tmp_path: Path) -> None:
+    keys = {"mode": "capacity", "pipelines": ["postgres/jdbc"], "trials": 2, "sustain": {"seconds": 20}}
+    wanted = plan(**keys, capacity={"precision_percent": 10, "of_capacity": [0.5]})
+    _, _, folder = race(FakeCluster(wanted), tmp_path)
+    cells, trials = expand(wanted, 3), read_trials(folder.trials_path)
+    shares = [trial.trial for trial in trials if trial.of_capacity is not None]
+    limits = read_summary(folder.summary_path).limits
+    assert cells_left(wanted, cells, trials, limits) == []
+    kept = [trial for trial in trials if trial.trial != shares[-1]]
+    assert [cell.key for cell in cells_left(wanted, cells, kept, limits)] == ["postgres/jdbc@3x1@50%"]
+    assert [cell.key for cell in cells_left(wanted, cells, trials[:1], limits)] == [cell.key for cell in cells]
 
 
 def test_pilots_go_round_until_the_jvms_have_stopped_compiling(tmp_path: Path) -> None:

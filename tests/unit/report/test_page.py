@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from sinkbench.cli.main import main
+from sinkbench.report.charts import against_load
+from sinkbench.report.parts import Figure
 from sinkbench.report.plots import LineSeries, far_apart, lines, short, shortened, ticks
-from sinkbench.results import RunSummary
+from sinkbench.results import CellSummary, LatencyMs, RunSummary
 from sinkbench.runs.store import RunFolder, read_summary
 from tests.support.page import Page
+from tests.support.present import present
 from tests.support.samplerun import DOOMED, SCRIPT, keep_run
 
 LABEL = f'a {SCRIPT} $x_1$ "label" & \u6570 \U0001f680 more'
@@ -94,6 +97,22 @@ def test_every_figure_has_a_caption_and_charts_with_names(text: str) -> None:
         charts = [attributes for attributes in found.all("div") if attributes.get("role") == "img"]
         assert len(charts) == len(found.all("svg")) > 0
         assert all(attributes["aria-label"] for attributes in charts)
+
+
+def test_the_latency_is_drawn_against_the_load_where_a_pipeline_has_it_at_several_rates(run: Path) -> None:
+    summary = read_summary(RunFolder(run).summary_path)
+    plain = {"fault": None, "reads_per_second": None}
+
+    def at(rate: float, p99: float | None) -> CellSummary:
+        told = None if p99 is None else LatencyMs(p50=1.0, p99=p99, count=1_000)
+        changed = {**plain, "offered_records_per_second": rate, "latency_ms": told}
+        return summary.cells[0].model_copy(update=changed)
+
+    def drawn(*cells: CellSummary) -> Figure | None:
+        return against_load(summary.model_copy(update={"cells": list(cells)}))
+
+    assert " from 2.0 to 40.0 ms" in present(drawn(at(950, 40.0), at(500, 2.0), at(1_050, None))).charts[0].label
+    assert drawn(at(500, 2.0), at(1_050, None)) is None
 
 
 def test_the_elements_are_closed_in_their_order_and_no_id_is_there_twice(page: Page) -> None:

@@ -1,6 +1,7 @@
 """What the metrics of the workers say of a connector's tasks."""
 
 from collections.abc import Iterator
+from threading import Event
 
 import pytest
 from starlette.applications import Starlette
@@ -11,6 +12,7 @@ from starlette.routing import Route
 from sinkbench.errors import ServiceError
 from sinkbench.services.connect_metrics import ConnectMetrics, WorkerMetrics, parse, signs
 from tests.support.tlsserver import served
+from tests.support.waiting import until
 
 TASK = """\
 # HELP jvm_memory_used_bytes Used bytes of a given JVM memory area.
@@ -78,12 +80,17 @@ def test_what_has_not_happened_yet_is_absent_and_not_zero() -> None:
 
 
 class Exporter:
-    """An exporter whose only task has put 1,000 records more at every reading."""
+    """An exporter whose only task has put 1,000 records more at every reading; `answers` until it is cleared."""
 
     readings = 0
     status = 200
 
+    def __init__(self) -> None:
+        self.answers = Event()
+        self.answers.set()
+
     def answer(self, _: Request) -> Response:
+        self.answers.wait(30)
         self.readings += 1
         body = TASK.replace("NUMBER", "0").replace("SENT", str(1000 * self.readings)).replace("POLL", "0.1")
         return Response(body.replace("PARTITIONS", "8"), self.status)
@@ -102,10 +109,30 @@ def metrics(exporter: Exporter) -> Iterator[ConnectMetrics]:
         metrics.close()
 
 
+def read(metrics: ConnectMetrics) -> dict[str, float]:
+    """What it says once all workers have answered, which may take several rounds."""
+    return until(lambda: metrics.read("tides_a_001"))
+
+
 def test_a_value_is_read_once_and_not_again_until_it_is_due(metrics: ConnectMetrics, exporter: Exporter) -> None:
-    assert metrics.read("tides_a_001")["tasks_put_total"] == 1000
+    assert read(metrics)["tasks_put_total"] == 1000
     assert metrics.read("tides_a_001") == {}
     assert exporter.readings == 1
+
+
+def test_a_slow_worker_holds_up_no_round_and_no_other_and_a_part_is_not_taken_for_the_whole() -> None:
+    quick, slow = Exporter(), Exporter()
+    slow.answers.clear()
+    routes = [Route(f"/{name}", each.answer) for name, each in (("quick", quick), ("slow", slow))]
+    with served(Starlette(routes=routes)) as port:
+        metrics = ConnectMetrics({name: f"http://127.0.0.1:{port}/{name}" for name in ("slow", "quick")})
+        assert metrics.read("tides_a_001") == {}
+        until(lambda: quick.readings == 1)
+        assert metrics.read("tides_a_001") == {}
+        slow.answers.set()
+        assert read(metrics)["tasks_put_total"] == 2000
+        metrics.close()
+    assert (quick.readings, slow.readings) == (1, 1)
 
 
 def test_the_last_count_waits_for_the_puts_that_are_under_way(metrics: ConnectMetrics) -> None:
@@ -116,7 +143,7 @@ def test_the_last_count_waits_for_the_puts_that_are_under_way(metrics: ConnectMe
 def test_a_worker_that_refuses_is_named_and_then_left_alone(metrics: ConnectMetrics, exporter: Exporter) -> None:
     exporter.status = 500
     with pytest.raises(ServiceError):
-        metrics.read("tides_a_001")
+        read(metrics)
     assert metrics.read("tides_a_001") == {}
     assert metrics.last("tides_a_001", 1) == {}
     assert ConnectMetrics({}).read("any") == ConnectMetrics({}).last("any", 1) == {}

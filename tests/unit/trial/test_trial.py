@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from loadgen.summary import ClockOffset
 from sinkbench.analysis.audit import VersionAudit
 from sinkbench.analysis.content import Content
 from sinkbench.analysis.deadletters import PREFIX, DeadLetter
@@ -290,6 +291,19 @@ def test_a_constant_load_is_offered_once_the_tasks_run_and_its_latency_may_be_mi
     assert (record.offered_records_per_second, record.sent_share, record.pilot) == (500, 1.0, False)
     assert record.latency_ms is None
     assert record.notes == ["no latency: OSError: the arrivals are gone"]
+
+
+def test_a_load_generator_whose_clock_is_off_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(LOADED)
+    clocks = [
+        ClockOffset(loadgen="loadgen-1", ahead_ms=0, within_ms=0.001),
+        ClockOffset(loadgen="loadgen-2", ahead_ms=-1002.14, within_ms=0.42),
+    ]
+    load = cluster.load
+    monkeypatch.setattr(cluster, "load", lambda *what, **how: replace(load(*what, **how), clocks=clocks))
+    record = offered(cluster)
+    assert record.loadgen_clocks == clocks
+    assert record.notes[0] == "the clock of loadgen-2 was -1,002.1 ms off (within 0.4 ms); corrected"
 
 
 def rescaled(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> tuple[FakeCluster, TrialRecord]:
