@@ -9,7 +9,7 @@ from loadgen.forms import DOCUMENT, Form, has_envelope, has_schema
 from sinkbench.analysis.keyed import REFERENCE, keyed_by
 
 JDBC = "io.debezium.connector.jdbc.JdbcSinkConnector"
-REFERENCE_COPY = f"{REFERENCE}PostgresCopyConnector"
+REFERENCE_BULK, REFERENCE_COPY = (f"{REFERENCE}{name}Connector" for name in ("ElasticsearchBulk", "PostgresCopy"))
 Misfit = tuple[str, str]
 """The key of a configuration, and why its value does not fit, with a fix. The key `form` is the plan's."""
 

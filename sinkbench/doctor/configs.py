@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from sinkbench.analysis.connectors import REFERENCE_COPY
+from sinkbench.analysis.connectors import REFERENCE_BULK, REFERENCE_COPY
 from sinkbench.sinks.jdbcurl import POOLER, given, jdbc_url, pool_bean
 
 DEBEZIUM = "io.debezium.connector.jdbc.JdbcSinkConnector"
@@ -107,6 +107,17 @@ def poll_of(config: Mapping[str, str], partitions: float, record_bytes: float | 
         limits[f"{override}fetch.max.bytes"] = _number(config, f"{override}fetch.max.bytes", 50 << 20) / record_bytes
     key = min(limits, key=lambda name: limits[name])
     return key, max(round(limits[key]), 1)
+
+
+def request_bytes(config: Mapping[str, str], partitions: float, record_bytes: float | None) -> tuple[str, int] | None:
+    """What limits a bulk request of the reference connector, and to how many bytes; None for another one, or if the
+    records' size is not known."""
+    if config.get("connector.class") != REFERENCE_BULK or record_bytes is None:
+        return None
+    poll, records = poll_of(config, partitions, record_bytes)
+    records = min(records, _number(config, "batch.records", 5_000))
+    limits = {poll: round(records * record_bytes), "batch.bytes": _number(config, "batch.bytes", 5_000_000)}
+    return min(limits.items(), key=lambda each: each[1])
 
 
 def _number(config: Mapping[str, str], key: str, default: int) -> int:

@@ -1,6 +1,7 @@
 """The charts of a report's sections: CPU time by service, and rates by the number of tasks."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -64,16 +65,16 @@ def against_load(summary: RunSummary) -> Figure | None:
     """The latency over the offered rate; None if no pipeline has it at several rates."""
     several: dict[str, list[tuple[float, float, float]]] = {}
     for cell in sorted(summary.cells, key=lambda cell: cell.offered_records_per_second or 0.0):
-        told = cell.offered_records_per_second, find(cell, "latency_ms.p50"), find(cell, "latency_ms.p99")
-        if None not in told and cell.fault is None and cell.reads_per_second is None:
-            several.setdefault(f"{cell.label}, {counted(cell.tasks, 'task')}", []).append(told)
+        rate, p50, p99 = map(partial(find, cell), ("offered_records_per_second", "latency_ms.p50", "latency_ms.p99"))
+        if None not in (rate, p50, p99) and cell.fault is None and cell.reads_per_second is None:
+            several.setdefault(f"{cell.label}, {counted(cell.tasks, 'task')}", []).append((rate, p50, p99))
     several = {name: each for name, each in several.items() if len({rate for rate, *_ in each}) > 1}
     if not several:
         return None
     series = []
     for name, each in several.items():
-        rates, p50, p99 = (list(figures) for figures in zip(*each, strict=True))
-        series.append(LineSeries(name, rates, p99, p50, p99, list(zip(rates, p99, strict=True))))
+        rates, lows, highs = (list(figures) for figures in zip(*each, strict=True))
+        series.append(LineSeries(name, rates, highs, lows, highs, list(zip(rates, highs, strict=True))))
     every = sorted({rate for each in several.values() for rate, *_ in each})
     ends = [f"{each.name} from {milliseconds(each.y[0])} to {milliseconds(each.y[-1])} ms" for each in series]
     svg = lines("load", series, "offered records/s", "latency, ms", every)

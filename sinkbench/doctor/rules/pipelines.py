@@ -5,13 +5,15 @@ from collections.abc import Iterator
 
 from sinkbench.analysis.deadletters import QUEUE
 from sinkbench.analysis.words import counted, few_of, in_time
-from sinkbench.doctor.configs import batch_of, one_by_one, poll_of
-from sinkbench.doctor.diagnosis import Area, Facts, Found, NotSeen, Rule
+from sinkbench.doctor.configs import batch_of, one_by_one, poll_of, request_bytes
+from sinkbench.doctor.diagnosis import Area, Connector, Facts, Found, NotSeen, Rule
 
 # With fewer records per partition, chance alone leaves some empty.
 LEAST_PER_PARTITION = 20
 # Rates that differ by less are equal.
 EQUAL = 0.1
+# Half of this stored 68 % of the records/s (docs/studies/one-connector-two-sinks.md).
+LEAST_REQUEST_BYTES = 500_000
 TOLERANCE = "errors.tolerance"
 NO_RECORDS = "all records of a key are in one partition, and a task without records has nothing to do"
 
@@ -159,9 +161,8 @@ def batch_beyond_poll(facts: Facts) -> Iterator[Found]:
     for each in facts.in_question:
         if (batch := batch_of(each.config)) is None:
             continue
-        there = sum(len(facts.topics.get(name, ())) for name in each.topics) or facts.partitions or each.tasks
-        size = facts.record_bytes if each.progress is None else each.progress.record_bytes
-        (key, records), (limit, most) = batch, poll_of(each.config, max(there / each.tasks, 1), size)
+        partitions, size = _read(facts, each)
+        (key, records), (limit, most) = batch, poll_of(each.config, partitions, size)
         if records > most:
             of_bytes = f" of {size:,.0f} bytes" if size and limit.endswith("bytes") else ""
             yield Found(
@@ -170,6 +171,24 @@ def batch_beyond_poll(facts: Facts) -> Iterator[Found]:
                 "a poll never fills the batch; an aggregate waits for further polls, or for its timeout",
                 f"raise {limit}, or lower {key} to {most:,}",
             )
+
+
+def small_requests(facts: Facts) -> Iterator[Found]:
+    for each in facts.in_question:
+        found = request_bytes(each.config, *_read(facts, each))
+        if found is not None and found[1] < LEAST_REQUEST_BYTES:
+            yield Found(
+                each.label,
+                f"its bulk requests have at most {found[1]:,} bytes ({found[0]})",
+                "each request costs Elasticsearch and the worker as much as hundreds of records",
+                f"raise {found[0]}, until a request has {LEAST_REQUEST_BYTES:,} bytes or more",
+            )
+
+
+def _read(facts: Facts, each: Connector) -> tuple[float, float | None]:
+    """The partitions of a task, and the records' mean size in bytes."""
+    there = sum(len(facts.topics.get(name, ())) for name in each.topics) or facts.partitions or each.tasks
+    return max(there / each.tasks, 1), facts.record_bytes if each.progress is None else each.progress.record_bytes
 
 
 def standing_still(facts: Facts) -> Iterator[Found]:
@@ -245,6 +264,7 @@ RULES = (
     Rule("empty-partitions", (Area.CONNECT, Area.KAFKA), empty_partitions),
     Rule("request-a-record", (), request_a_record),
     Rule("batch-beyond-poll", (), batch_beyond_poll),
+    Rule("small-requests", (), small_requests),
     Rule("standing-still", (Area.CONNECT, Area.KAFKA), standing_still),
     Rule("lag-grows", (Area.CONNECT, Area.KAFKA), lag_grows),
     Rule("no-dead-letter-queue", (), no_dead_letter_queue),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sinkbench.analysis.connectors import REFERENCE_BULK
 from sinkbench.doctor.diagnosis import DOCS, Area, Connector, Facts, Machine, as_values, lines, screen
 from sinkbench.doctor.progress import Offsets, Progress, Reading
 from sinkbench.doctor.rules import RULES
@@ -16,6 +17,7 @@ from sinkbench.sinks.values import DataNode, SinkState
 from tests.support.doctorfacts import cluster, database, diagnosis, facts, found, jdbc, pooler, progress, search
 
 EVEN = {"tides": (100,) * 24}
+REFERENCE, POLLS = {"connector.class": REFERENCE_BULK}, {"consumer.override.max.poll.records": "2000"}
 POOLED = "jdbc:postgresql://127.0.0.1:16432/bench?prepareThreshold=0"
 
 
@@ -105,6 +107,16 @@ KNOWING = [
         of_plan(search(planned=True, config={"camel.aggregation.size": "500"}), record_bytes=100_000.0),
         "camel.aggregation.size is 500, and a poll brings at most 84 records of 100,000 bytes"
         " (consumer.override.max.partition.fetch.bytes)",
+    ),
+    (
+        "small-requests",
+        of_plan(search(planned=True, config=REFERENCE), record_bytes=512.0),
+        "its bulk requests have at most 256,000 bytes (consumer.override.max.poll.records)",
+    ),
+    (
+        "small-requests",
+        of_plan(search(planned=True, config={**REFERENCE, **POLLS, "batch.bytes": "100000"}), record_bytes=512.0),
+        "its bulk requests have at most 100,000 bytes (batch.bytes)",
     ),
     (
         "lag-grows",
