@@ -19,6 +19,7 @@ JOB = GITLAB[".sinkbench"]
 SCRIPTS = [*(step["run"] for step in ACTION["runs"]["steps"]), *JOB["before_script"], *JOB["script"]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "baseline", "code"), [(SCRIPTS[2], "main", 1), (SCRIPTS[2], "same", 0), (SCRIPTS[-1], "main", 1)]
 )

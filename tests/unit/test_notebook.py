@@ -16,6 +16,7 @@ from sinkbench.runs.reader import StoredRun, load_run
 from sinkbench.settings import CHECKOUT
 from tests.frozen.make import stored_run
 
+pytestmark = pytest.mark.long
 NOTEBOOK = CHECKOUT / "docs" / "studies" / "from-export-to-figures.ipynb"
 # The tests' own cell: what matplotlib has drawn, and the rows of the table.
 SEEN = """

@@ -84,6 +84,7 @@ def test_clients_exceptions_end_where_the_client_is_called() -> None:
     assert {name for name in found if not name.startswith(edges)} == set()
 
 
+@pytest.mark.long
 def test_what_decides_loads_no_client() -> None:
     rooms = [f"sinkbench.{room}.{path.stem}" for room in DECIDES for path in (ROOT / room).glob("[a-z]*.py")]
     script = f"import importlib, sys; [importlib.import_module(name) for name in {[*rooms, 'sinkbench.live.state']}]"

@@ -249,6 +249,7 @@ BAD = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", [*(name for name in READERS if READERS[name].like and name != "kept plan"), "trials"])
 def test_json_and_yaml_that_is_no_such_file_is_refused_in_a_few_lines(name: str, world: Path) -> None:
@@ -281,6 +282,7 @@ def fuzz(file: Path, files: int, make: Callable[[Random], bytes], judge: Callabl
         file.write_bytes(good)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", [name for name in READERS if name != "secret"])
 def test_bad_files_are_taken_or_refused_in_a_few_lines(name: str, world: Path) -> None:

@@ -80,12 +80,14 @@ def adding(file: Path, name: str, **options: Any) -> "subprocess.Popen[str]":
     return subprocess.Popen([sys.executable, "-c", code, file, name], stderr=subprocess.PIPE, text=True, **options)
 
 
+@pytest.mark.long
 def test_two_processes_that_add_at_once_are_both_kept(tmp_path: Path) -> None:
     file = tmp_path / "h.parquet"
     assert [each.communicate()[1] for each in [adding(file, name) for name in "ab"]] == ["", ""]
     assert {row["run"] for rows in read(file) for row in rows} == {f"{n}-{day}" for n in "ab" for day in range(1, 9)}
 
 
+@pytest.mark.long
 def test_a_disk_that_takes_no_more_leaves_the_old_file(tmp_path: Path) -> None:
     file = tmp_path / "h.parquet"
     add(file, fifteen())

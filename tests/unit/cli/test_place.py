@@ -65,6 +65,7 @@ def test_a_program_of_a_copied_checkout_does_not_work_for_the_other_one(tmp_path
         check_place(copy / "bin" / "sinkbench", old)
 
 
+@pytest.mark.long
 def test_the_scripts_work_below_a_folder_with_every_character_that_a_shell_expands(tmp_path: Path) -> None:
     here = tmp_path / "a $HOME `b` 'c' \"d\"" / "checkout"
     (here / ".venv" / "bin").mkdir(parents=True)

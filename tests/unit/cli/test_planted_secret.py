@@ -76,6 +76,7 @@ def found_in(text: object) -> list[str]:
     return sorted(form for form in FORMS if form in str(text))
 
 
+@pytest.mark.long
 def test_services_that_repeat_a_secret_in_their_errors_are_quoted_without_it(tmp_path: Path, fds: Command) -> None:
     file = tmp_path / "clusters.yaml"
     with http_parrot() as http, postgres_parrot() as sql:
@@ -142,6 +143,7 @@ def test_nothing_that_is_kept_exported_or_reported_holds_a_secret(kept: Path, tm
     assert json.loads((kept / "connectors/postgres/jdbc.json").read_text())["config"]["connection.password"] == HIDDEN
 
 
+@pytest.mark.long
 def test_no_command_line_of_a_process_that_is_started_holds_a_secret() -> None:
     with_secrets = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
     with_secrets |= {"sasl.username": USER, "sasl.password": SECRET}

@@ -153,6 +153,7 @@ def worker() -> psutil.Process:
     return next(each for each in psutil.Process().children() if "sinkbench.services.worker" in each.cmdline())
 
 
+@pytest.mark.long
 def test_each_client_writes_records_of_its_own_and_says_what_it_took() -> None:
     with bulk() as (to, seqs), closing(Writers(load(RECORDS))) as clients:
         for connections in (1, 3, 2):
@@ -165,6 +166,7 @@ def test_each_client_writes_records_of_its_own_and_says_what_it_took() -> None:
     assert all(each.cpu_seconds > 0 for each in written)
 
 
+@pytest.mark.long
 def test_no_process_is_left_when_they_are_closed() -> None:
     with bulk() as (to, _):
         clients = Writers(load(RECORDS))
@@ -179,6 +181,7 @@ def test_no_process_is_left_when_they_are_closed() -> None:
         clients.close()
 
 
+@pytest.mark.long
 def test_a_killed_client_is_reported_and_new_ones_can_be_started() -> None:
     with bulk() as (to, _), closing(Writers(load(RECORDS))) as clients:
         clients.open(to, 100, 1)

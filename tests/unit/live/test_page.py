@@ -139,6 +139,7 @@ except SystemExit:
 """
 
 
+@pytest.mark.long
 def test_ctrl_c_is_the_runs_own_and_the_browser_hears_of_it() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -80,6 +80,7 @@ def test_arms_that_cannot_be_compared_are_refused(arms: Any, why: str) -> None:
         plan_of(arms)
 
 
+@pytest.mark.long
 def test_a_small_difference_is_found_block_by_block_whatever_the_machine_does() -> None:
     run = run_of(DRIFT, [1.05 * rate for rate in DRIFT], DRIFT)
     by_arm = [found.by[RATE][0] for found in compare_arms(run)]

@@ -72,6 +72,7 @@ def verdicts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sinkbench.metrics.limit.ratio_of", lambda *of: None)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("verdicts_alone")
 @pytest.mark.parametrize("count", [6, 12])
 def test_two_runs_of_the_same_pipelines_differ_in_one_of_twenty_tables_at_most(count: int) -> None:
@@ -157,6 +158,7 @@ def test_what_one_cell_alone_would_show_may_be_chance_among_many() -> None:
     assert cell.why == "5 and 5 valid trials are too few to test 8 cells at once"
 
 
+@pytest.mark.long
 def test_an_interval_that_alone_leaves_out_1_is_explained() -> None:
     near = {CELL: [1000.0, 1001.0, 1002.0, 1003.0, 1004.0, 1005.0, 1006.0]}
     below = {CELL: [992.0, 993.0, 994.0, 995.0, 996.0, 1001.5, 1002.5]}

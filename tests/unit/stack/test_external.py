@@ -52,6 +52,7 @@ def test_it_always_runs_and_is_never_started_or_stopped(stack: ExternalStack) ->
         stack.down()
 
 
+@pytest.mark.long
 def test_endpoints_that_do_not_answer_are_all_named_with_their_lines(stack: ExternalStack) -> None:
     with pytest.raises(StackError) as raised:
         stack.up(lambda line: None)

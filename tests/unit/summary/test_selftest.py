@@ -42,17 +42,20 @@ def test_the_plan_lists_the_pipeline_twice_and_has_blocks_for_all_the_time() -> 
     assert noise_plan("postgres/jdbc", 0.1).trials == 5
 
 
+@pytest.mark.long
 def test_about_one_comparison_in_twenty_claims_what_is_not() -> None:
     claimed = [noise(seed=seed).claimed / COMPARISONS for seed in range(count(12, 4))]
     assert 0.0 <= np.mean(claimed) <= 0.09
 
 
+@pytest.mark.long
 def test_more_noise_hides_larger_differences_and_a_slow_minute_hides_none() -> None:
     small, large = noise(spread=0.01), noise(spread=0.1)
     assert small.smallest_difference_percent < large.smallest_difference_percent
     assert small.smallest_difference_percent < 5
 
 
+@pytest.mark.long
 def test_the_same_rates_give_the_same_outcome_in_the_same_words() -> None:
     found = noise()
     assert found == noise_of(*blocks(12, 1))

@@ -79,6 +79,7 @@ def ledger() -> Iterator[Ledger]:
     ledger.close()
 
 
+@pytest.mark.long
 @given(
     sent=topics(),
     due=st.integers(0, 10),
