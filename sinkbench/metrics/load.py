@@ -5,7 +5,7 @@ from statistics import mean
 
 from sinkbench.analysis.latency import BOUNDED, GROWING, UNCLEAR, merged
 from sinkbench.analysis.rates import median_known, usable_rate
-from sinkbench.analysis.words import milliseconds, whole
+from sinkbench.analysis.words import milliseconds, percent, whole
 from sinkbench.metrics.connections import LOADS
 from sinkbench.metrics.metric import Column, Fields, Metric, View, column, number, over, words
 from sinkbench.metrics.rate import at_least_in_words
@@ -38,6 +38,10 @@ def _offered_rate(cell: CellSummary, _: View) -> str:
 
 def _capacity(cell: CellSummary, _: View) -> str:
     return (at_least_in_words(cell) or whole(cell.offered_records_per_second)) if _is_capacity(cell) else ""
+
+
+def _share(cell: CellSummary, _: View) -> str:
+    return "" if cell.of_capacity is None else percent(cell.of_capacity)
 
 
 def _stored(cell: CellSummary, _: View) -> str:
@@ -106,6 +110,9 @@ CAPACITY = (
     Metric(
         "Capacity",
         "The highest rate whose lag stays bounded.",
-        columns=[Column(LOADS, 20, "capacity\nrecords/s", _capacity, shown=lambda view: view.any(_is_capacity))],
+        columns=[
+            Column(LOADS, 20, "capacity\nrecords/s", _capacity, shown=lambda view: view.any(_is_capacity)),
+            Column(LOADS, 25, "of its\ncapacity", _share, shown=lambda view: view.any(lambda cell: cell.of_capacity)),
+        ],
     ),
 )

@@ -1,7 +1,7 @@
 """Services that are killed, stopped or frozen at random moments of a race: it ends all the same, and its report counts
 only what was whole.
 
-FAULT_TRIALS says how many trials of each of two pipelines (1), FAULT_SEED at which moments.
+FAULT_TRIALS says how many trials of each pipeline (1), FAULT_SEED at which moments, FAULT_PIPELINES which ones (two).
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from tests.support.latest import summary_of, trials_of
 TRIALS = int(os.environ.get("FAULT_TRIALS", "1"))
 SEED = int(os.environ.get("FAULT_SEED", random.SystemRandom().randrange(1_000_000)))
 PLAN = f"""
-pipelines: [{SOON_MISSED}, elasticsearch/camel-bulk]
+pipelines: [{os.environ.get("FAULT_PIPELINES", f"{SOON_MISSED}, elasticsearch/camel-bulk")}]
 trials: {TRIALS}
 drain: {{compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 2, timeout_seconds: 60}}
 """
