@@ -21,8 +21,7 @@ class ChangeStream:
 
     Without a present key, an update or delete becomes an insert; without an absent one, an insert becomes an update.
     Inserts and deletes choose keys evenly. An update chooses by `skew`: the k-th of n present keys with a probability
-    of about k^-exponent (the density x^-exponent between 1 and n + 1, rounded down). A key keeps its rank until it is
-    deleted."""
+    of about k^-exponent (the density x^-exponent between 1 and n + 1, rounded down), until it is deleted."""
 
     def __init__(self, changes: Changes, keys: int) -> None:
         self._changes = changes

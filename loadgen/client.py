@@ -91,8 +91,7 @@ def prepare_topic(load: Load, client_settings: Mapping[str, str], largest_bytes:
                     f"topic {load.topic}: the broker does not create it ({why(error, client_settings)}); "
                     "give other --partitions or --replication, or create it yourself"
                 ) from None
-    # A leader refuses records until it has made its log. A batch that is sent again after a later one of its partition
-    # was taken may be taken for a duplicate, and be lost although it is acknowledged.
+    # A leader refuses records until it has made its log; one that was sent meanwhile was once acknowledged and lost.
     give_up = time.monotonic() + BROKER_TIMEOUT_SECONDS
     while not (found := partitions()) or not _lead(admin, load.topic, found):
         if time.monotonic() >= give_up:

@@ -52,8 +52,7 @@ def run(
 class Schedule:
     """The open-loop schedule: record i is due at start + i / rate, in whole microseconds since the epoch.
 
-    A slow generator or broker sends late, but moves no due time, so latency from `due_us` includes the waiting (no
-    coordinated omission)."""
+    A slow generator or broker moves no due time, so latency from `due_us` has no coordinated omission."""
 
     def __init__(self, rate: float, start_us: int) -> None:
         self._interval_us = 1e6 / rate
@@ -183,8 +182,7 @@ class _Run:
         self._most_in_flight = max(1, min(MOST_IN_FLIGHT, room))
         self._made = 0
         self._asked: float = load.asked or math.inf
-        # Due and sent times are the wall clock's at the start plus monotonic time, so that no step of the wall clock
-        # moves the schedule.
+        # Due and sent times: the wall clock's at the start plus monotonic time. No step of the wall clock moves them.
         self._start = time.monotonic()
         self._wall_minus_monotonic_ns = time.time_ns() - time.monotonic_ns() - round(1000 * load.clock_ahead_us)
         self._schedule = None if load.rate is None else Schedule(load.rate, self._now_us())

@@ -19,8 +19,7 @@ from sinkbench.results import CellSummary, RunSummary
 
 @dataclass(frozen=True)
 class Part:
-    """Microseconds of one record: the mean over blocks, and its 95 % interval or, with fewer than 5 blocks, the lowest
-    and the highest block."""
+    """Microseconds of one record: mean over blocks, and 95 % interval, or with fewer than 5 blocks the ends."""
 
     estimate: float
     low: float

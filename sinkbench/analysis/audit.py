@@ -104,8 +104,7 @@ class VersionAudit:
     """Compares the rows of a sink, in any chunks and order, with the expected result of a load of changes.
 
     A row belongs to a key and, by its `seq`, to a version. A key is stale if a row is not its last version, and not
-    deleted if it has a row after its deletion. Further rows of a key are duplicates; rows of unknown keys are foreign.
-    """
+    deleted if it has a row after its deletion. Further rows of a key are duplicates; those of unknown keys foreign."""
 
     def __init__(
         self, produced: int, keys: Sequence[str], last: npt.NDArray[np.int64], there: npt.NDArray[np.bool_]

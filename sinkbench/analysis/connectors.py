@@ -24,8 +24,7 @@ _WITHIN = {"payload": "schema", "after": "envelope"}
 
 
 class Offered(NamedTuple):
-    """A pipeline's load: `own` records get a member "bench"; `keyless` says why some have no key; `drained`: each is
-    offered at once."""
+    """A pipeline's load: `own` records get a member "bench"; `keyless`: why some lack keys; `drained`: all at once."""
 
     form: Form = DOCUMENT
     own: bool = False

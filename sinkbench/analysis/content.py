@@ -132,8 +132,7 @@ class ChecksumAudit:
     """Checks the stored records of a load and adds the result to a comparison with the topic."""
 
     def __init__(self, records: int, few: Content) -> None:
-        """`few` is the result of the comparison with the topic; a member that it found added does not count as an
-        alteration."""
+        """`few` is the result of the comparison with the topic; a member that it found added is no alteration."""
         self._few = few
         self._checked = np.zeros(records, dtype=np.bool_)
         self._altered = np.zeros(records, dtype=np.bool_)

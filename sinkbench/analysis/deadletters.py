@@ -62,8 +62,7 @@ class DeadLetter:
 
 @dataclass(frozen=True)
 class Cause:
-    """Dead letters of one connector that failed at the same stage (such as TASK_PUT) for the same reason; never
-    empty."""
+    """One connector's dead letters of one stage (such as TASK_PUT) and reason; never empty."""
 
     connector: str
     stage: str

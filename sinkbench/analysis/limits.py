@@ -33,8 +33,7 @@ def rates_by_block(limit: Limit) -> dict[int, float]:
 
 
 def with_block(limit: Limit, found: LimitInBlock) -> Limit:
-    """The limit with one more measurement; without a block that has a rate, the result of the search is not
-    confirmed."""
+    """The limit with one more measurement; the search's result is confirmed only by a block that has a rate."""
     in_blocks = [*limit.in_blocks, found]
     limit = limit.model_copy(update={"in_blocks": in_blocks})
     spread = spread_of(rates_by_block(limit))

@@ -16,8 +16,7 @@ POOL_QUERIES, POOL_TRANSACTIONS = "pool_queries_total", "pool_transactions_total
 
 
 def waits_in(samples: Sequence[Sample]) -> Pool | None:
-    """The waits of a pooler's clients; None without a pooler, or each if it has other clients too, or did not answer
-    for a while."""
+    """The waits of a pooler's clients; None without a pooler. Each is None if others use it, or it was silent."""
     if not most(own_count(each.pool_clients, each.signs, OTHER_POOL_CLIENTS) for each in samples):
         return None
     shared = any(each.signs.get(OTHER_POOL_CLIENTS) for each in samples)

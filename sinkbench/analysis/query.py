@@ -1,5 +1,4 @@
-"""A query, written once for all sinks, whether two answers to it are equal, and SQL for any engine; a dialect covers
-the differences."""
+"""A query for all sinks, whether two answers to it are equal, and SQL for any engine, by a dialect."""
 # ruff: noqa: S608 - values go by placeholders, and dialects quote the names of fields
 
 import math

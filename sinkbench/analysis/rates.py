@@ -111,8 +111,7 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Steadiness:
-    """A drain's warm-up; `steady` in the first half of its window, `from_seconds` on the samples' clock; None is
-    unknown."""
+    """A drain's warm-up; `steady` in its window's first half, `from_seconds` by the samples' clock; None: unknown."""
 
     steady: bool | None
     warm_up_seconds: float | None = None

@@ -126,8 +126,7 @@ def _rate(times: Numbers, counts: Numbers, start: float, end: float) -> float | 
 
 
 def _standstills(rises: Numbers, since: float, began: float, still_to: float | None) -> list[tuple[float, float]]:
-    """The gaps without stored records from the fault on, longer than usual ones, while records were due
-    (`_due_until`)."""
+    """The longer gaps without stored records from the fault on, while records were due (`_due_until`)."""
     usual = [to - at for at, to in pairwise(rises[(rises >= since) & (rises < began)].tolist())]
     shortest = max(_SHORTEST_SECONDS, _USUAL_GAPS * statistics.median(usual)) if usual else _SHORTEST_SECONDS
     moments = [began, *rises[rises > began].tolist(), *([] if still_to is None else [still_to])]

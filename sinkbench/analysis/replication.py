@@ -21,8 +21,7 @@ Partition: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Broken:
-    """A violated condition: a code for programs, what was found and what to do for a person, the figures in these by
-    name."""
+    """A violated condition: a code for programs, what was found and what to do, and the figures in that by name."""
 
     code: ReasonCode
     found: str
@@ -76,8 +75,7 @@ def waited_for(names: str) -> int:
 
 
 def database_replication(follows: bool, names: str, standbys: Sequence[Standby]) -> ReplicationState:
-    """Whether a PostgreSQL server accepts writes (`follows`: `pg_is_in_recovery()`) and has its synchronous
-    standbys."""
+    """Whether a PostgreSQL server accepts writes (`follows`: `pg_is_in_recovery()`) and has its standbys in sync."""
     if follows:
         text = (
             "the PostgreSQL that is written to is a standby (pg_is_in_recovery): primary and standby may have changed"

@@ -227,8 +227,7 @@ FAR_RECORDS = 50_000
 
 
 def read_ahead(samples: Sequence[Sample]) -> int | None:
-    """The most records at one moment that were read and not stored; None if unknown. Reads are sampled every two
-    seconds."""
+    """The most records at one moment that were read, every two seconds, and not stored; None if unknown."""
     ahead = [each.signs[READ] - each.stored for each in samples if READ in each.signs and each.stored is not None]
     return max(0, round(max(ahead))) if ahead else None
 
@@ -245,8 +244,7 @@ _ELAPSED, _CPU = "connect_compilation_seconds_total", "connect_cpu_seconds_total
 
 
 def jvm_cpu_seconds(samples: Sequence[Sample], ending: str, start: float, end: float) -> dict[str, float]:
-    """CPU seconds of each service's `COMPILER` or `GC` threads between two times; unknown and reset ones are left
-    out."""
+    """CPU seconds of each service's `COMPILER` or `GC` threads between two times, without unknown and reset ones."""
     names = dict.fromkeys(name for sample in samples for name in sample.signs if name.endswith(ending))
     found = {name.removesuffix(ending): _count(samples, name, start, end) for name in names}
     return {service: seconds for service, seconds in found.items() if seconds is not None}

@@ -92,8 +92,7 @@ class Silence:
 
 
 def silences(samples: Sequence[Sample]) -> list[Silence]:
-    """When Connect, Kafka or the pooler did not answer for at least 3 s, after a first answer; a silent sink is a
-    stall."""
+    """When Connect, Kafka or the pooler was silent for at least 3 s, after a first answer; a silent sink is a stall."""
     found = []
     for service in dict.fromkeys(name for each in samples for name in each.silent):
         for mute, after in _spans([service in each.silent for each in samples], samples):

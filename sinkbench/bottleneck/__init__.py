@@ -1,2 +1,1 @@
-"""What limits a trial: evidence from its samples, rules, and the verdict. Pure; rules of a single sink are in
-`sinks`."""
+"""What limits a trial: evidence from its samples, rules, and the verdict. Pure; a sink's rules are in `sinks`."""

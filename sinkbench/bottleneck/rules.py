@@ -108,8 +108,7 @@ def machine_saturated(seen: Evidence) -> Finding | None:
 
 
 def service_saturated(seen: Evidence) -> Finding | None:
-    """A service uses at least 90 % of its usable cores: its limit, or one core per working thread (a worker: per
-    task)."""
+    """A service uses at least 90 % of its usable cores: its limit, or a core per working thread (worker: per task)."""
     found = []
     for name, cores in seen.cores.items():
         service = service_of(name)

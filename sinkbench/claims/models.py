@@ -160,8 +160,7 @@ def load_claim(path: Path) -> Claim:
 
 
 def load_claims(folder: Path, wanted: list[str] | None = None) -> list[Claim]:
-    """The claims of a folder by number; only those of `wanted` articles or names, if any. ClaimError for a name of
-    neither."""
+    """The claims of a folder by number; only those of `wanted` articles or names, if any. ClaimError for others."""
     claims = sorted(map(load_claim, folder.glob("*.yaml")), key=lambda claim: claim.number)
     names = {claim.name for claim in claims} | {claim.article for claim in claims}
     for name in wanted or ():

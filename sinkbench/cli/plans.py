@@ -41,8 +41,7 @@ def plans() -> None:
 
 
 def read_plan(name: str | Path, pipelines: Sequence[str] = ()) -> Plan:
-    """The plan of that file, or of that name in plans/, with these pipelines if any are given; PlanError, with all
-    names, if there is none."""
+    """The plan of that file, or name in plans/, with these pipelines if any are given; PlanError, with all names."""
     path = Path(name)
     if not path.exists() and path.suffix == "" and len(path.parts) == 1:
         path = PLANS / f"{name}.yaml"

@@ -58,8 +58,7 @@ def pool_of(config: Mapping[str, str]) -> Pool | None:
 
 def leads_to(config: Mapping[str, str], raw: Mapping[str, str], pooler: str | None) -> bool | None:
     """Whether a JDBC URL leads to the pooler at `pooler` (host:port); None without such a URL. `raw` is the
-    configuration before its variables are filled in: in a container network the pooler has another address than here.
-    """
+    configuration before its variables are filled in: within a container network the pooler has another address."""
     url = jdbc_url(config)
     if url is None:
         return None
@@ -110,8 +109,7 @@ def poll_of(config: Mapping[str, str], partitions: float, record_bytes: float | 
 
 
 def request_bytes(config: Mapping[str, str], partitions: float, record_bytes: float | None) -> tuple[str, int] | None:
-    """What limits a bulk request of the reference connector, and to how many bytes; None for another one, or if the
-    records' size is not known."""
+    """What limits the reference connector's bulk requests, and to how many bytes; None if that is not known."""
     if config.get("connector.class") != REFERENCE_BULK or record_bytes is None:
         return None
     poll, records = poll_of(config, partitions, record_bytes)

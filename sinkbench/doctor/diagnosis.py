@@ -20,8 +20,7 @@ INVALID, KNOWING = "invalidates a race", "worth knowing"
 @dataclass(frozen=True)
 class Found:
     """A finding: its subject (a connector, a cell, a topic), the facts with figures, why they matter, and the fix, a
-    command or a setting. `invalidates` says whether the figures of a race would be unusable; `rule` is what found it.
-    """
+    command or a setting. `invalidates` says whether a race's figures would be unusable; `rule` is what found it."""
 
     subject: str
     what: str
@@ -179,8 +178,7 @@ class Connector:
 @dataclass(frozen=True)
 class Machine:
     """The services' machine; None is unknown. `available_bytes` is memory without swapping, and `needed_bytes` what
-    starting the stack takes (0 if it runs). `free_bytes` is of the data disk; no race begins below `least_free_bytes`.
-    """
+    starting the stack takes (0 if it runs). `free_bytes` is of the data disk, `least_free_bytes` what a race needs."""
 
     available_bytes: int | None = None
     needed_bytes: int = 0

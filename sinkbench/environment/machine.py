@@ -92,8 +92,7 @@ def machine() -> dict[str, JsonValue]:
 
 
 def commit(checkout: Path) -> str | None:
-    """Returns the checked-out commit, with "+" if its files were changed; of a wheel, that of its build; None
-    if there is none."""
+    """Returns the checked-out commit, with "+" if files were changed; of a wheel, that of its build; or None."""
     with suppress(FileNotFoundError):
         return (checkout / "COMMIT").read_text(encoding="utf-8") or None
 

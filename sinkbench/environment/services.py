@@ -1,5 +1,4 @@
-"""What the services report: versions, JVMs, and how durably Kafka stores records. JVM flags with free text are left
-out, since they may name a user or a host."""
+"""What the services report: versions, JVMs without flags that have free text, and how durably Kafka stores records."""
 
 import platform
 import re

@@ -106,8 +106,7 @@ class Writers:
         _ask(self._ends[:connections], [(to, batch)] * connections, START_SECONDS)
 
     def write(self, connections: int, seconds: float) -> list[Written]:
-        """Writes over the opened connections for `seconds`, closes them, and returns one result for each. Raises
-        WorkerFailed if a client dies."""
+        """Writes over the connections for `seconds`, closes them; a result for each. WorkerFailed if a client dies."""
         what = (time.monotonic() + HEAD_START_SECONDS, seconds)
         return _ask(self._ends[:connections], [what] * connections, seconds + GRACE_SECONDS)
 
@@ -125,8 +124,7 @@ def _ask(ends: Sequence[Connection], orders: Sequence[object], seconds: float) -
 
 
 def consume(connection: Connection) -> None:
-    """Worker that obeys Consume; sends the time and its numbers of partitions and of records read on every change, and
-    None at the end."""
+    """Worker that obeys Consume; sends the time, partitions and records read at every change, None at the end."""
     what: Consume = connection.recv()
     partitions: list[Any] = []
 

@@ -1,5 +1,4 @@
-"""The search for the batch size and number of connections at which a client is fastest, or for a topic that lasts long
-enough, and what that costs. Pure."""
+"""The search for the fastest batch size and number of connections, or for a topic that lasts, and its cost. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -32,8 +32,7 @@ class Ports:
 
 
 class Events:
-    """What a run reports to its observers, which override what they need. `phase`, `progress`, `sample` and `fault`
-    also serve a trial's observer."""
+    """What a run reports to its observers, which override some. `phase` to `fault` also serve a trial's observer."""
 
     def begin(self, run: str, cells: Sequence[str], trials: int | None, kept: Sequence[TrialRecord] = ()) -> None:
         """A run begins with at most `trials` trials per cell; a resumed run already has `kept`."""

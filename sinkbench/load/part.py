@@ -42,6 +42,7 @@ class Part(ABC):
         self.acknowledged = 0
         """Records of the part acknowledged at the last `look`."""
         self.summary: Summary | None = None
+        self._clock: ClockOffset | None = None
 
     @abstractmethod
     def give(self, records: KeptRecords | None) -> None:
@@ -84,8 +85,8 @@ class Part(ABC):
         if state.summary.acknowledged != self.count:
             reasons = [f"{error}: {count:,}" for error, count in state.summary.errors.items()]
             raise TrialFailed(f"{self._name} ended {at}: {'; '.join(filter(None, [*reasons, state.summary.stopped]))}")
-        self.summary = state.summary
-        return state.summary
+        self.summary = state.summary.model_copy(update={"clock": self._clock})
+        return self.summary
 
 
 class RemotePart(Part):
@@ -96,7 +97,6 @@ class RemotePart(Part):
         self._client = client
         self._url = url.rstrip("/")
         self._begun = False
-        self._clock: ClockOffset | None = None
 
     def give(self, records: KeptRecords | None) -> None:
         """Sends the records unless the service has them."""
@@ -131,11 +131,6 @@ class RemotePart(Part):
         if answer.status_code != httpx.codes.CREATED:
             self._begun = False
             raise self._refused("POST /load", answer)
-
-    def look(self) -> Summary | None:
-        found = super().look()
-        self.summary = None if found is None else found.model_copy(update={"clock": self._clock})
-        return self.summary
 
     def cancel(self) -> None:
         if not self._begun:

@@ -1,5 +1,4 @@
-"""One module per figure. To add one, write a module with its `METRICS` and add it to the list below; tables,
-reports, exports and summaries follow."""
+"""One module per figure. To add one, write a module with its `METRICS` and add it to the list; all else follows."""
 
 from collections.abc import Mapping, Sequence
 

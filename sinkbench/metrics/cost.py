@@ -34,8 +34,7 @@ def cost(rate: float, cpu_seconds: float | None, memory: float | None, disk: flo
         memory = memory_gb_hour x peak memory in bytes / 10^9 x (10^6 / records per second) / 3600
         disk   = disk_gb_month x bytes on disk of a million records / 10^9 x kept_months
 
-    Each figure is the median of the cell's trials. The sum covers the parts with a price; None if one was not measured.
-    """
+    Each figure is the cell's median; the sum is of the parts with a price, None if one was not measured."""
     hours = 1e6 / rate / _HOUR_SECONDS
     asked = [
         (prices.core_hour, cpu_seconds, 1 / _HOUR_SECONDS),

@@ -40,10 +40,6 @@ def _capacity(cell: CellSummary, _: View) -> str:
     return (at_least_in_words(cell) or whole(cell.offered_records_per_second)) if _is_capacity(cell) else ""
 
 
-def _share(cell: CellSummary, _: View) -> str:
-    return "" if cell.of_capacity is None else percent(cell.of_capacity)
-
-
 def _stored(cell: CellSummary, _: View) -> str:
     rate = usable_rate(cell)
     return whole(None if rate is None else mean(rate.values))
@@ -64,7 +60,7 @@ METRICS = (
                 20,
                 "offered\nrecords/s",
                 _offered_rate,
-                shown=lambda view: view.any(lambda cell: not _is_capacity(cell)),
+                shown=lambda view: not all(map(_is_capacity, view.summary.cells)),
             ),
         ],
         place=30,
@@ -112,7 +108,9 @@ CAPACITY = (
         "The highest rate whose lag stays bounded.",
         columns=[
             Column(LOADS, 20, "capacity\nrecords/s", _capacity, shown=lambda view: view.any(_is_capacity)),
-            Column(LOADS, 25, "of its\ncapacity", _share, shown=lambda view: view.any(lambda cell: cell.of_capacity)),
+            column(
+                LOADS, 25, "of its\ncapacity", "of_capacity", lambda of: "" if of is None else percent(of), always=False
+            ),
         ],
     ),
 )

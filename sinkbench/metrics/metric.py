@@ -69,8 +69,7 @@ Head = str | Callable[[View], str]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table with one row per cell; `place` orders columns, and a line break in `head` is where it
-    wraps."""
+    """A column of a table with one row per cell, ordered by `place`; `head` wraps at its line breaks."""
 
     table: str
     place: int

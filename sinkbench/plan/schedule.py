@@ -178,9 +178,8 @@ def searches_of(
     if not isinstance(plan, CapacityPlan):
         return {}
     by_cell: dict[str, list[TrialRecord]] = {cell.key: [] for cell in cells}
-    for trial in trials:
+    for trial in (trial for trial in trials if trial.of_capacity is None):
         by_cell.setdefault(trial.cell, []).append(trial)
-    by_cell = {key: taken for key, taken in by_cell.items() if all(each.of_capacity is None for each in taken)}
     limits = list(limits)
     return {key: _replayed(plan, taken, limits) for key, taken in by_cell.items() if taken}
 

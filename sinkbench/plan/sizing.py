@@ -73,7 +73,7 @@ class Sizes:
         # Each half, before and after the change of tasks, gets as many.
         seconds = self._drain.window_seconds * windows * (1 if cell.before is None else 2)
         records = records_for(self.rate(cell), seconds, self._least)
-        return max(records, FEWEST_FOR_DISK) if records * _LONGER_FOR_DISK >= FEWEST_FOR_DISK else records
+        return FEWEST_FOR_DISK if records < FEWEST_FOR_DISK <= records * _LONGER_FOR_DISK else records
 
     def see(self, cell: Cell, record: TrialRecord) -> None:
         if record.pilot and (record.records_per_second is None or record.reasons):

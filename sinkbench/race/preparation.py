@@ -79,8 +79,7 @@ def _misfits(
 def preflight(cluster: Cluster, cells: Sequence[Cell]) -> dict[str, str | None]:
     """Checks that each cell has its sink and its plugin in Connect; returns the plugins' versions by class.
 
-    Raises StackError for an unusable sink, ConnectError for a missing plugin, and PlanError for a bad connector file.
-    """
+    Raises StackError for an unusable sink, ConnectError for a missing plugin, PlanError for a bad connector file."""
     for name in dict.fromkeys(cell.sink for cell in cells):
         cluster.sink(name)
     for cell in cells:

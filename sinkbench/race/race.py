@@ -160,14 +160,13 @@ class Race:
             self._ui.say(f"{cell.key}: sized by too low a rate; once more, with more records")
 
     def _take_searches(self, plan: CapacityPlan) -> None:
-        cells = self._journal.cells
         for cell in (cell for cell in self._cells_left if cell.of_capacity is None):
             search = self._searches.get(cell.key)
             if search is None:
                 start = START_SHARE * self._sizes.rate(cell)
                 search = self._searches[cell.key] = new_search(plan, start, self._journal.limits)
             self._take_search(cell, search)
-        for cell, block, rate in shares_left(plan, cells, self._journal.trials, self._searches):
+        for cell, block, rate in shares_left(plan, self._journal.cells, self._journal.trials, self._searches):
             self._warm_up_again(cell)
             name = f"{cell.key}, {rate:,.0f} records/s, trial {block} of {plan.trials}"
             self._take(self._resources(cell, records_offered(plan, rate)), Sustain(rate), block, name)

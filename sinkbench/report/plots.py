@@ -1,5 +1,4 @@
-"""Charts as SVG, as wide as a phone, in the page's font and in colours of its style, as for dark mode; series differ in
-more than colour."""
+"""Charts as SVG, as wide as a phone, in the page's font and colours; series differ in more than colour."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -108,8 +107,7 @@ def short(value: float) -> str:
 
 
 def shortened(name: str, most: int) -> str:
-    """A name of at most `most` characters, shortened in the middle, since it ends in the tasks; printable, as XML
-    requires."""
+    """A name of at most `most` characters, shortened in the middle, since it ends in the tasks; printable, for XML."""
     name = "".join(each if each.isprintable() else "?" for each in " ".join(name.split()))
     end = most // 3
     return name if len(name) <= most else f"{name[: most - 1 - end]}…{name[-end:]}"
@@ -184,8 +182,7 @@ def points(
 def bars(
     key: str, rows: Sequence[tuple[str, Mapping[str, float]]], x_label: str, names: Sequence[str], ends: Sequence[str]
 ) -> str:
-    """A bar per name: its parts, stacked, with a text at its end. `names` has the parts in order, for the same style
-    in several charts."""
+    """A bar per name: its parts, stacked, and a text at its end. `names` orders the parts, for one style everywhere."""
     sums = [sum(parts.values()) for _, parts in rows]
     drawing, x, ys = _rows(key, [(name, "", "") for name, _ in rows], max(sums) * 1.16, x_label)
     for (_, parts), total, end, y in zip(rows, sums, ends, ys, strict=True):
@@ -200,8 +197,7 @@ def bars(
 
 
 def lines(key: str, shown: Sequence[LineSeries], x_label: str, y_label: str, x_ticks: Sequence[float]) -> str:
-    """Points with bars, and curves without points; the label of y is the title. Points with the same x are drawn side
-    by side, so that none hides another's bar."""
+    """Points with bars, and curves; the label of y is the title. Points with the same x are drawn side by side."""
     drawing = Drawing(key, WIDTH, 260)
     most = max(value for each in shown for value in (*each.high, *(y for _, y in each.curve))) * 1.05 or 1.0
     first, last = min(x_ticks), max(x_ticks)
@@ -236,8 +232,7 @@ def far_apart(shown: Sequence[float]) -> list[float]:
 def _rows(
     key: str, rows: Sequence[tuple[str, str, str]], most: float, x_label: str
 ) -> tuple[Drawing, Callable[[float], float], list[float]]:
-    """Rows with their name, a text at the other end, or a heading, above a scale from 0 to `most`; returns the scale
-    and the place of each row."""
+    """Rows with name and a text at the other end, or a heading, above a scale to `most`; returns scale and rows."""
     foot = _TOP + _ROW * len(rows)
     drawing = Drawing(key, WIDTH, foot + _FOOT)
     x = _scale(0, most or 1.0, _SIDE, WIDTH - _SIDE)

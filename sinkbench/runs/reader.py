@@ -48,8 +48,7 @@ def load_run(path: Path) -> StoredRun:
 
 
 def load_summary(path: Path) -> RunSummary:
-    """The summary, with the paths and errors of `load_run`; from the trials, since a killed race may lack the last
-    one."""
+    """The summary, as by `load_run`; from the trials, since a killed race's may lack the last one."""
     file = path / _SUMMARY if path.is_dir() else path
     folder = RunFolder(file.parent)
     if file.exists() or not path.is_dir():

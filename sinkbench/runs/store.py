@@ -1,7 +1,6 @@
 """The folder of a run: its plan, a line for each trial, samples, and the summary, as docs/format.md has it.
 
-Read and write errors are UserErrors. A service's answer may quote a secret, so every text is redacted before it is
-written."""
+Read and write errors are UserErrors. Every text is redacted before it is written: a service may quote a secret."""
 
 import csv
 import errno
@@ -44,8 +43,7 @@ _ADVICE = {
 
 
 def check_writable(root: Path) -> None:
-    """Checks that runs can be stored in `root`: writes and removes a megabyte, to find a full disk before anything
-    starts."""
+    """Checks that runs can be stored in `root`: writes and removes a megabyte, to find a full disk at once."""
     with writing(root):
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=root) as trial:
@@ -135,8 +133,7 @@ class RunFolder:
 
 
 def read_trials(path: Path) -> list[TrialRecord]:
-    """The trials in a trials.jsonl, if any. An incomplete last line of a killed run is skipped; any other invalid
-    line is a UserError with its number."""
+    """The trials of a trials.jsonl, if any. An incomplete last line is skipped; another bad line is a UserError."""
     lines = _read(path).split(b"\n") if path.exists() else [b""]
     trials = []
     for number, line in enumerate(lines[:-1], start=1):

@@ -1,5 +1,4 @@
-"""Why a connector's tasks fail: the table from what a trace or a log says to the keys of the connector file that it
-concerns, and what to do. Pure."""
+"""Why a connector's tasks fail: from what a trace or a log says to the keys that it concerns, and what to do. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -290,8 +290,7 @@ class Kafka:
 def send(
     settings: Mapping[str, Any], records: Sequence[Record], seconds: float, tell: Callable[[int], None] = lambda n: None
 ) -> None:
-    """Writes records; `tell` gets the number sent. Raises StackError unless all are acknowledged within `seconds` of
-    the last one."""
+    """Writes records; `tell` gets the number sent. StackError unless all are acknowledged `seconds` after the last."""
     failed: list[str] = []
 
     def acknowledged(error: Any, message: Message) -> None:

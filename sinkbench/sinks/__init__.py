@@ -1,35 +1,17 @@
 """The sinks, found by their entry points; the module or package of each has all that is particular to it."""
 
+# ruff: noqa: F403, F405 - what a sink is and says, for those that import this one
+
 from collections.abc import Mapping
 from pathlib import Path
 
 from sinkbench.analysis.settable import Settable
 from sinkbench.errors import StackError
-from sinkbench.sinks.kind import SMALL_DISK, Capabilities, Existing, FullDisk, Sink, SinkKind, needed
-from sinkbench.sinks.values import (
-    Arrivals,
-    ArrivalWatch,
-    Created,
-    Destination,
-    PoolReading,
-    Refused,
-    SinkBloat,
-    SinkOthers,
-    SinkPooling,
-    SinkReading,
-    SinkSettings,
-    Writer,
-)
+from sinkbench.sinks.kind import *
+from sinkbench.sinks.values import *
 from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import declared_sink, declared_sinks
 from sinkbench.suggest import did_you_mean
-
-# Of other modules, for those that import this one.
-__all__ = [
-    "SMALL_DISK", "ArrivalWatch", "Arrivals", "Capabilities", "Created", "Destination", "Existing", "FullDisk",
-    "PoolReading", "Refused", "Sink", "SinkBloat", "SinkKind", "SinkOthers", "SinkPooling", "SinkReading",
-    "SinkSettings", "Writer", "needed",
-]  # fmt: skip
 
 
 def sink_kind(name: str) -> SinkKind:

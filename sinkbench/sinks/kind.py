@@ -136,8 +136,7 @@ class Refusing(Protocol):
 
 class Discarding(Protocol):
     def discard(self, target: str) -> None:
-        """Makes the empty `target` acknowledge every record from now on, and keep none. What this creates is part of
-        `target`, and removed with it."""
+        """Makes the empty `target` acknowledge every record from now on, and keep none, until it is removed."""
 
 
 class FullDisk(Protocol):

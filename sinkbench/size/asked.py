@@ -15,8 +15,7 @@ LEAST_P99_MS = 1.0
 class Asked:
     """A rate in records/s, and what else must hold; None is not asked, `record_bytes` None is as measured.
 
-    `queries` is how many test queries an index must answer, or `all`; `headroom` the share of the rate that stays
-    free."""
+    `queries` is how many test queries an index must answer, or `all`; `headroom` the share of the rate left free."""
 
     rate: float
     record_bytes: float | None = None

@@ -12,8 +12,7 @@ from sinkbench.stack.security import Security
 from sinkbench.topology import Topology, service_of
 
 PORTS = {"kafka": 9092, "elasticsearch": 9200, "postgres": 5432, "pgbouncer": 6432, "connect": 8083, "loadgen": 8090}
-"""The port of each service in the project's network, the same for all nodes; in starting order. The controller is not
-part of the stack that it benchmarks."""
+"""The port of each service in the project's network, for all its nodes; in starting order, without the controller."""
 SCALED = ("connect", "loadgen")
 METRICS_PORT, LOCALHOST = 9404, "127.0.0.1"
 DOWN = "run `sinkbench down --stack compose` first"

@@ -1,6 +1,5 @@
 """The service `security` of docker-compose.secure.yml: makes the security files of all containers at each `up`.
-Services see only their own volume. The authority and the passwords are kept; the nodes' certificate is new each time.
-"""
+Services see only their own volume. Authority and passwords are kept; the nodes' certificate is new each time."""
 
 import os
 import shlex

@@ -132,8 +132,7 @@ class KubernetesStack(ExternalStack):
         self._discover()
 
     def _discover(self) -> None:
-        """Reads addresses, credentials and pods, which change when a pod is replaced. Raises StackError until all that
-        there were are there again."""
+        """Reads addresses, credentials and pods, which change with a pod. StackError until all are there again."""
         found, path = find(self._api.namespace, self._api.list), self._folder / "stack.yaml"
         if lacking := [name for name, pods in self._pods.items() if len(found.pods.get(name, ())) < len(pods)]:
             raise StackError(f"{self.name}: {', '.join(lacking)} lacks a pod")

@@ -27,8 +27,7 @@ REST_PORT, METRICS_PORT, LOADGEN_PORT = 8083, 9404, 8090
 
 @dataclass
 class Found:
-    """A stack file's `sections`, in which {file: NAME} refers to `files`; the `pods` of each node of a service; and
-    `notes` for the user."""
+    """A stack file's `sections`, in which {file: NAME} means `files`; `pods` of each service's node; `notes`."""
 
     sections: dict[str, dict[str, Any]] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)

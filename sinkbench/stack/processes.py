@@ -1,5 +1,4 @@
-"""Processes of this machine: users of ports, leftovers of a killed controller, CPU time of services, and the
-supervisord of the local stack."""
+"""Processes of this machine: users of ports, leftovers, CPU time of services, and the local stack's supervisord."""
 
 import http.client
 import math

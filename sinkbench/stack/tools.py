@@ -93,8 +93,7 @@ def find_program(name: str, package: str) -> Path:
 
 def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]:
     """Fetches the programs of the `pom.xml` files into `dist`, and compiles ours, if one of these files or sources has
-    changed. Returns the path of each, by the variable of the run scripts. Raises StackError with Maven's
-    first error."""
+    changed. Returns the path of each by the run scripts' variable. Raises StackError with Maven's first error."""
     stamp = dist / "complete"
     files = [file for project in PROJECTS for file in sorted((checkout / project).rglob("pom.xml"))]
     files += sorted(file for folder in SOURCES for file in (checkout / folder).rglob("*") if file.is_file())

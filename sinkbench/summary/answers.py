@@ -72,8 +72,7 @@ class Answer:
 
     @property
     def fastest(self) -> list[CellSummary]:
-        """The cells with the fastest trials, of a decided sink first; of no sink with a cell of which nothing is
-        known."""
+        """The cells with the fastest trials, of a decided sink first; none of a sink that has an unknown cell."""
         sides = sorted(self.sides, key=lambda side: side.is_open)
         return [cell for side in sides if (cell := side.fastest) is not None]
 

@@ -49,8 +49,7 @@ def rows_of(kept: StoredRun, commit: str | None) -> list[Row]:
 
 
 def add(file: Path, rows: Sequence[Row]) -> None:
-    """Adds rows in place of those of the same runs; waits for another writer. UserError, and the old file is kept, if
-    the new one cannot be written."""
+    """Adds rows in place of those of the same runs, in turn with other writers. UserError: the old file is kept."""
     new = {(row["run"], row["machine"]) for row in rows}
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)

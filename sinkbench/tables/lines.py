@@ -203,8 +203,7 @@ def _missing(limit: Limit) -> str:
 
 
 def attribution_lines(summary: RunSummary) -> list[str]:
-    """What takes each cell's time beyond the direct limit, or why that is not known; none of a run without limits of
-    connectors."""
+    """What takes each cell's time beyond the direct limit, or why that is unknown; none without connectors' limits."""
     if not any(limit.sink == CONNECTOR for limit in summary.limits):
         return []
     named = [(cell_name(cell, summary), cell.sink, attribution_of(cell, summary)) for cell in summary.cells]

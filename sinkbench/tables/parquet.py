@@ -14,8 +14,7 @@ from sinkbench.errors import ResultsError
 
 
 def write_rows(file: Path, types: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Writes rows, which have a value or None for each of `types` (SQL types by column). OSError if the system refuses
-    it, ResultsError if DuckDB does."""
+    """Writes rows, with a value or None for each of `types` (SQL, by column). OSError, or ResultsError of DuckDB."""
     # DuckDB does not always tell why the system refuses to open a file.
     file.open("ab").close()
     with database(file, "cannot be written", "check the folder, or choose another one") as opened:

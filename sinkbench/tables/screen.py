@@ -214,8 +214,7 @@ def result(summary: RunSummary, width: int = WIDTH) -> tuple[list[str | Table], 
 
 
 def _aligned(groups: Sequence[tuple[str, Sequence[Sequence[str]]]], width: int) -> Iterator[str]:
-    """The groups below heads, without columns that no cell has a value for, nor connections where names are long; the
-    last column wraps."""
+    """The groups below heads, without columns that are empty, nor connections where names are long; the last wraps."""
     every = [row for _, each in groups for row in each]
     kept = [place for place in range(len(HEADS)) if place < 2 or any(row[place] not in _EMPTY for row in every)]
     heads = [["", *head.split("\n")][-2:] for head in HEADS]

@@ -198,8 +198,7 @@ def content_of(sink: Sink, names: Names, sent: Mapping[int, Any], records: int, 
 def why_refused(own: Resources, is_lost: Callable[[int], bool]) -> str | None:
     """Returns the sink's error when a plain client writes a lost record to it; `is_lost` decides by `seq`.
 
-    None if the sink accepts the record, no lost record was found, or the sink has no plain client or does not answer.
-    """
+    None if the sink accepts it, no lost record was found, or the sink has no plain client or does not answer."""
     cell, names, cluster = own.cell, own.names, own.cluster
     ways = sink_kind(cell.sink).writers
     if not ways or is_row(cell.form):

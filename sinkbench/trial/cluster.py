@@ -121,8 +121,7 @@ class Cluster:
 
     @contextmanager
     def for_thread(self) -> Iterator[Cluster]:
-        """The same stack with clients of its own, for another thread. The load generators are shared: threads load in
-        turn."""
+        """The same stack with own clients, for another thread. Load generators are shared: threads load in turn."""
         other = Cluster(self.stack, self.plan, self.checkout, self.records)
         other._loadgens = self._loadgens
         try:

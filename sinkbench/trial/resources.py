@@ -177,8 +177,7 @@ def reset_sink(own: Resources) -> Target:
 def create_target(own: Resources) -> Sequence[str]:
     """Applies the service settings, creates the empty target, and returns notes on it.
 
-    Raises TargetError if its file cannot be used or lacks a column, and PlanError if changes cannot be audited in it.
-    """
+    Raises TargetError if its file cannot be used or lacks a column, PlanError if changes cannot be audited in it."""
     cluster, cell = own.cluster, own.cell
     cluster.set_services(cell)
     created = own.sink.create(own.names.target, None if cell.target is None else cluster.checkout / cell.target)

@@ -75,8 +75,7 @@ def policy_of(cell: Cell) -> Policy:
 
 
 class Pace(NamedTuple):
-    """Records per second, None: as fast as possible; what ends a load early; and whether the records of a key come in
-    the order of their `seq`."""
+    """Records per second, None: at once; what ends a load early; and whether a key's records come in order of `seq`."""
 
     rate: float | None = None
     stop: Event | None = None

@@ -154,8 +154,7 @@ class Ledger:
         Returns `records` of the topic (by key, the last ones), `rows`, `missing`, `doubled` and `different`, also of
         `partitions` and `hours`, with `examples` as partition and offset. `behind` are missing ones behind the last
         stored one of their partition, `undeleted` different ones whose last record is a tombstone, `several` keys with
-        as many rows as several records. `expired` are rows of positions below the start, `unknown` other rows that
-        are of no record."""
+        as many rows as several records. `expired` are rows below the start, `unknown` other rows of no record."""
         words = _BY_VALUE if by == "value" else _BY_KEY
         self._database.execute(_JUDGED.format(**words))
         self._database.execute(_FAULTS.format(**words))

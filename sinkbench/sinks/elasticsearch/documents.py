@@ -96,8 +96,7 @@ class Stored:
         return SinkBloat(int(stats["_all"]["primaries"]["docs"]["deleted"]), None, None, size)
 
     def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
-        """Raises StackError if a shard did not answer. What is not indexed is not found: a correct answer came from an
-        index."""
+        """Raises StackError if a shard was silent. What is found is indexed: a right answer is from an index."""
         client = self._client.options(request_timeout=ASK_SECONDS)
         if query.groups is None:
             answer = _search(client, target, body_of(query))

@@ -148,8 +148,7 @@ class ElasticsearchSink:
         return sorted(marked.union(self._pipelines(f"{prefix}*")))
 
     def discard(self, target: str) -> None:
-        """An ingest pipeline of the target's name drops every document. Raises StackError if the cluster has no such
-        processor."""
+        """An ingest pipeline of the target's name drops every document. Raises StackError without such a processor."""
         try:
             self._client.ingest.put_pipeline(id=target, processors=[{"drop": {}}], meta=MARK)
         except BadRequestError as error:

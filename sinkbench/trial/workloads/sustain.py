@@ -31,8 +31,7 @@ from sinkbench.trial.stop import DrainWatch, Timeouts
 from sinkbench.trial.values import After, Loaded, Measured, Timeline
 from sinkbench.trial.workload import Around, Figures, Workload
 
-# A load may take this share of its time, plus some seconds, longer. Then it is aborted:
-# the generator is too slow.
+# A load may take this share of its time, plus some seconds, longer; then the generator is too slow.
 LATE_SHARE, LATE_SECONDS = 0.1, 5.0
 # Long enough for a 99th percentile at a few queries a second.
 IDLE_SECONDS = 15.0

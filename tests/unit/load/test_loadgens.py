@@ -48,8 +48,7 @@ class Generator:
     """A real HTTP server that answers as a load generator does; what a GET is answered with is up to `look`."""
 
     def __init__(self, look: Look, post: Answer | None = None, ahead_us: float = 0) -> None:
-        """`look` takes the number of the GET and the load; None drops the connection without an answer. Its clock is
-        ahead by `ahead_us`."""
+        """`look` takes the number of the GET and the load; None drops the connection. Its clock is `ahead_us` ahead."""
         self.ahead_us = ahead_us
         self.bodies: list[Body] = []
         self.gets = 0
@@ -153,6 +152,8 @@ def test_generators_share_a_load_and_their_progress_is_one(start: Start) -> None
     assert [(body["first_seq"], body["count"]) for body in bodies] == [(0, 3334), (3334, 3333), (6667, 3333)]
     common = {"bootstrap": "kafka:9092", "topic": "tides_t1", "run": "t1", "partitions": 3, "acks": "all"}
     assert all(body.items() >= common.items() for body in bodies)
+    # Without due times no clock is asked.
+    assert not any("clock_ahead_us" in body for body in bodies)
     assert not any(each.cancelled for each in generators)
 
 
@@ -166,14 +167,6 @@ def test_due_times_are_corrected_for_the_clock_of_each_generator(start: Start) -
         assert abs(clock.ahead_ms - generator.ahead_us / 1000) <= clock.within_ms
         assert generator.bodies[0]["clock_ahead_us"] == 1000 * clock.ahead_ms
     assert clocks[2].ahead_ms == 0
-
-
-def test_without_due_times_no_clock_is_asked(start: Start) -> None:
-    generator = start(three_looks, None, 2e6)
-    with Loadgens(endpoints(generator)) as loadgens:
-        (part,) = loadgens.load("tides_t1", "t1", RECORDS, PlanLoad(partitions=3), lambda _: None)
-    assert part.clock is None
-    assert "clock_ahead_us" not in generator.bodies[0]
 
 
 def test_a_kept_connection_that_is_closed_just_when_it_is_used_again_is_no_death(start: Start) -> None:

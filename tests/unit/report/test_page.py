@@ -101,12 +101,11 @@ def test_every_figure_has_a_caption_and_charts_with_names(text: str) -> None:
 
 def test_the_latency_is_drawn_against_the_load_where_a_pipeline_has_it_at_several_rates(run: Path) -> None:
     summary = read_summary(RunFolder(run).summary_path)
-    plain = {"fault": None, "reads_per_second": None}
 
     def at(rate: float, p99: float | None) -> CellSummary:
-        told = None if p99 is None else LatencyMs(p50=1.0, p99=p99, count=1_000)
-        changed = {**plain, "offered_records_per_second": rate, "latency_ms": told}
-        return summary.cells[0].model_copy(update=changed)
+        told = {"latency_ms": None if p99 is None else LatencyMs(p50=1.0, p99=p99, count=1_000)}
+        plain = {"fault": None, "reads_per_second": None, "offered_records_per_second": rate}
+        return summary.cells[0].model_copy(update={**plain, **told})
 
     def drawn(*cells: CellSummary) -> Figure | None:
         return against_load(summary.model_copy(update={"cells": list(cells)}))
