@@ -81,7 +81,7 @@ def sweep(cluster: Cluster) -> list[str]:
         cluster.kafka.delete_topic(topic)
         swept.append(f"topic {topic}")
     # A run may be killed after the deletion of a connector and before that of its group.
-    groups = [name for name in cluster.kafka.groups() if mine(name.removeprefix(group_of("")))]
+    groups = [name for name in sorted(cluster.kafka.groups()) if mine(name.removeprefix(group_of("")))]
     empty = [name for name in groups if cluster.kafka.is_empty(name)]
     for group in empty:
         cluster.kafka.delete_group(group)
@@ -103,7 +103,7 @@ def drop_strays(cluster: Cluster, sink: str, mine: Callable[[str], bool]) -> lis
 def check_groups(cluster: Cluster, cells: Sequence[Cell]) -> None:
     """Raises PlanError if a connector file names a consumer group that exists: a trial reads with it and removes it."""
     named = [(cell, cluster.config(cell, Names.of("preflight")).get(OWN_GROUP)) for cell in cells]
-    there = cluster.kafka.groups() if any(group for _, group in named) else []
+    there = cluster.kafka.groups() if any(group for _, group in named) else {}
     for cell, group in named:
         if group in there:
             raise PlanError(

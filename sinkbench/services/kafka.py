@@ -235,33 +235,26 @@ class Kafka:
             " end may still write: find out what its sink waits for, or start the workers again"
         )
 
-    def groups(self) -> list[str]:
-        listed = self._admin.list_consumer_groups(request_timeout=TIMEOUT_SECONDS).result()
-        return sorted(each.group_id for each in listed.valid)
+    def groups(self, asked: str | None = None) -> dict[str, ConsumerGroupState]:
+        """Returns the state of each visible group. Raises if a broker does not answer, unless `asked` is known."""
+        # Described or deleted by an admin client, a group whose coordinator hangs may abort the process when the answer
+        # comes after the timeout (librdkafka issue 4605).
+        listed = self._admin.list_consumer_groups(request_timeout=self._seconds).result()
+        found = {each.group_id: each.state for each in listed.valid}
+        if listed.errors and asked not in found:
+            raise KafkaException(listed.errors[0])
+        return found
 
     def is_empty(self, group: str) -> bool:
         """Whether `group` has no members, or does not exist."""
-        described = self._described(group)
-        return described is None or described.state in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
+        return self.groups(group).get(group) in (None, ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
 
     def members(self, group: str) -> int | None:
         """Returns the number of members of a stable `group`; None while it rebalances or if it does not exist."""
-        described = None
         with suppress(KafkaException):
-            described = self._described(group)
-        if described is None or described.state != ConsumerGroupState.STABLE:
-            return None
-        return len(described.members)
-
-    def _described(self, group: str) -> Any:
-        """The group; None if it does not exist or is not visible."""
-        answer = self._admin.describe_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
-        try:
-            return answer[group].result()
-        except KafkaException as error:
-            if error.args[0].name() in ("GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED"):
-                return None
-            raise
+            for described in self._admin.list_groups(group, timeout=self._seconds):
+                return len(described.members) if described.state == "Stable" else None
+        return None
 
     def create_topic(
         self, topic: str, partitions: int, replication: int = 1, config: Mapping[str, str] | None = None
@@ -283,6 +276,8 @@ class Kafka:
 
     def delete_group(self, group: str) -> None:
         """Deletes a consumer group's offsets if it exists."""
+        if group not in self.groups(group):
+            return
         futures = self._admin.delete_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
         _finish(futures, "delete", "GROUP_ID_NOT_FOUND")
 

@@ -365,6 +365,37 @@ def test_what_a_group_has_committed_is_known_again_after_its_broker_was_killed(s
     until(lambda: all(ready[name]() is None for name in stack.endpoints.connect))
 
 
+ASKS_FOR_GROUPS = """
+import contextlib, sys, threading, time
+from sinkbench.errors import ServiceError
+from sinkbench.services import kafka as module
+
+module.TIMEOUT_SECONDS = 1.0
+
+def ask():
+    kafka = module.Kafka(sys.argv[1], {"socket.timeout.ms": "1000"}, 1.0)
+    for ask in (kafka.is_empty, kafka.members) * 10:
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            with contextlib.suppress(ServiceError):
+                ask("nobodys")
+
+for _ in range(6):
+    threading.Thread(target=ask).start()
+"""
+
+
+@pytest.mark.long
+@pytest.mark.rare
+def test_a_broker_that_hangs_does_not_end_the_process_that_asks_for_groups(stack: LocalStack) -> None:
+    with subprocess.Popen([sys.executable, "-c", ASKS_FOR_GROUPS, stack.endpoints.kafka]) as asking:
+        while asking.poll() is None:
+            for deed in (stack.faults.freeze, stack.faults.thaw):
+                deed("kafka")
+                time.sleep(1.3)
+    assert asking.returncode == 0
+
+
 KILLED_DRAIN = """
 mode: faults
 pipelines:

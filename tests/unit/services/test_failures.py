@@ -2,17 +2,17 @@
 
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import httpx
 import psycopg
 import pytest
 import trustme
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -146,25 +146,30 @@ def test_workers_are_searched_anew_when_none_answers(closed_port: int) -> None:
 
 
 class Groups:
-    """An answer about a consumer group that is an error."""
+    """Answers about consumer groups by some brokers, the errors of others."""
 
-    def __init__(self, code: int) -> None:
-        self._code = code
+    def __init__(self, states: Mapping[str, ConsumerGroupState], *codes: int) -> None:
+        self.valid = [SimpleNamespace(group_id=name, state=state) for name, state in states.items()]
+        self.errors = [KafkaError(code) for code in codes]
 
-    def describe_consumer_groups(self, groups: list[str], **_: object) -> dict[str, Future[None]]:
-        future: Future[None] = Future()
-        future.set_exception(KafkaException(KafkaError(self._code)))
-        return dict.fromkeys(groups, future)
+    def list_consumer_groups(self, **_: object) -> Future[Self]:
+        future: Future[Self] = Future()
+        future.set_result(self)
+        return future
+
+    def list_groups(self, group: str, **_: object) -> list[object]:
+        raise KafkaException(*self.errors)
 
 
 def test_a_group_of_which_nothing_is_known_is_not_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     kafka = Kafka("127.0.0.1:1")
-    monkeypatch.setattr(kafka, "_admin", Groups(KafkaError.GROUP_ID_NOT_FOUND))
-    assert kafka.is_empty("mine")
-    monkeypatch.setattr(kafka, "_admin", Groups(KafkaError.COORDINATOR_NOT_AVAILABLE))
+    monkeypatch.setattr(kafka, "_admin", Groups({"other": ConsumerGroupState.STABLE}))
+    assert [kafka.is_empty(name) for name in ("mine", "other")] == [True, False]
+    monkeypatch.setattr(kafka, "_admin", Groups({"other": ConsumerGroupState.EMPTY}, KafkaError._TIMED_OUT))
+    assert kafka.is_empty("other")
     with pytest.raises(ServiceError):
         kafka.is_empty("mine")
-    with pytest.raises(StackError, match=r"still has members after 0 s: .*COORDINATOR_NOT_AVAILABLE"):
+    with pytest.raises(StackError, match=r"still has members after 0 s: .*TIMED_OUT"):
         kafka.wait_until_empty("mine", 0.2)
     assert kafka.members("mine") is None
 
