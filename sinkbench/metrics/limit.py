@@ -13,15 +13,18 @@ from sinkbench.results import CellSummary, RunSummary, Spread
 
 
 def efficiency_and_spread(cell: CellSummary) -> list[str]:
-    """The share of the sink's limit; for several blocks also its interval, or in brackets its range."""
+    """The share of the sink's limit; for several blocks also its interval, or in brackets its range. What is surely
+    above its limit shows that the limit is too low."""
     if cell.efficiency is None:
         return [NOT_MEASURED]
     shares = cell.efficiency_by_block
-    if shares is None or len(shares.values) < 2:
+    ends = None if shares is None else shares.interval or shares
+    if (cell.efficiency if ends is None else ends.low) > 1:
+        return ["limit", "too low"]
+    if shares is None or ends is None or len(shares.values) < 2:
         return [percent(cell.efficiency)]
-    if shares.interval is not None:
-        return [percent(cell.efficiency), share_span(shares.interval.low, shares.interval.high)]
-    return [percent(cell.efficiency), f"({share_span(shares.low, shares.high)})"]
+    within = share_span(ends.low, ends.high)
+    return [percent(cell.efficiency), within if shares.interval is not None else f"({within})"]
 
 
 def _of_cell(taken: Taken) -> Fields:

@@ -42,12 +42,13 @@ class Point:
 
 @dataclass
 class Measured:
-    """A pipeline as it was configured, with records of one size. `points` has its drains by tasks, or if there are none
-    its capacities; `loads` its constant loads; `broken` the verdicts of cells that may not be used, by tasks."""
+    """A pipeline as it was configured (`key`), with records of one size. `points` has its drains by tasks, or if there
+    are none its capacities; `loads` its constant loads; `broken` verdicts of cells that may not be used, by tasks."""
 
     name: str
     record_bytes: float | None
     cores: float | None
+    key: str
     points: dict[int, Point] = field(default_factory=dict)
     capacities: dict[int, Point] = field(default_factory=dict)
     loads: list[CellSummary] = field(default_factory=list)
@@ -59,6 +60,11 @@ class Measured:
     loses: bool = False
     lost: int = 0
     runs: list[str] = field(default_factory=list)
+
+    def nearest(self, tasks: int) -> Point:
+        """The measured point with the nearest number of tasks, of two the lower."""
+        points = self.points or self.capacities
+        return points[min(points, key=lambda each: (abs(each - tasks), each))]
 
 
 def stored_runs(names: Sequence[str], results: Path) -> list[StoredRun]:
@@ -86,9 +92,8 @@ def measured(runs: Iterable[StoredRun], wanted_bytes: float | None) -> list[Meas
     for kept in runs:
         size, cores = record_bytes(kept), find(kept.summary.environment, "cpu_count")
         for cell in _usable(kept.summary):
-            of_size = found.setdefault(_key(cell), {})
-            one = of_size.setdefault(size, Measured(cell.label, size, cores if isinstance(cores, int) else None))
-            _add(one, kept, cell)
+            new = Measured(cell.label, size, cores if isinstance(cores, int) else None, _key(cell))
+            _add(found.setdefault(new.key, {}).setdefault(size, new), kept, cell)
     return [min(each.values(), key=lambda one: _distance(one.record_bytes, wanted_bytes)) for each in found.values()]
 
 

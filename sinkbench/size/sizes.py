@@ -108,12 +108,12 @@ class _Sizing:
             where = "by the fitted law" if self.curve.has_law else "on from the measured rates"
             self.found.fails.append(f"rate: needs {whole(self.asked.needed)}, {most} {where}")
             return
-        workers = self._workers(self._nearest(int(start[0])))
+        workers = self._workers(self.one.nearest(int(start[0])))
         rows = self._tasks(workers)
         # By a law the rate may have fallen again with so many.
         rows = start if math.isinf(rows[0]) else rows
         tasks = int(rows[0])
-        rates, point, beyond = self._rates([tasks])[:, 0], self._nearest(tasks), self.curve.beyond(tasks)
+        rates, point, beyond = self._rates([tasks])[:, 0], self.one.nearest(tasks), self.curve.beyond(tasks)
         figures = self.found.figures
         figures["tasks"] = figures["partitions"] = figure(rows, self.curve.trials, beyond)
         figures["workers"] = exactly(workers, self.far)
@@ -138,10 +138,6 @@ class _Sizing:
         steps = range(step, MOST_TASKS + 1, step)
         return fewest(self._rates(steps), steps, self.asked.needed)
 
-    def _nearest(self, tasks: int) -> Point:
-        points = self.one.points or self.one.capacities
-        return points[min(points, key=lambda each: (abs(each - tasks), each))]
-
     def _workers(self, point: Point) -> int:
         seconds = point.cell.cpu_seconds_per_million.get("connect") or 0.0
         cores = seconds * self.larger * self.asked.needed / 1e6
@@ -149,16 +145,11 @@ class _Sizing:
 
     def _resources(self, point: Point) -> None:
         """Cores of each service on the path, disk and network, at the rate."""
-        used = {
-            name: seconds or 0.0
-            for name, seconds in point.cell.cpu_seconds_per_million.items()
-            if name != CONTROLLER and not name.startswith("loadgen")
-        }
-        services = [name for name, seconds in used.items() if seconds > _LEAST_SHARE * sum(used.values())]
+        services = on_path(point.cell)
         cores, written = self.larger * self.asked.rate / 1e6, self.scale * self.asked.rate / 1e6
         wanted: dict[str, tuple[Callable[[TrialRecord], float | None], float]] = {
-            **{f"cores.{name}": (partial(_cpu, [name]), cores) for name in services},
-            "cores": (partial(_cpu, services), cores),
+            **{f"cores.{name}": (partial(cpu_of, [name]), cores) for name in services},
+            "cores": (partial(cpu_of, services), cores),
             "disk_gb_a_day": (lambda trial: trial.disk_bytes_per_record, written * _DAY / 1e3),
             "disk_gb_kept": (
                 lambda trial: trial.disk_bytes_per_record,
@@ -182,9 +173,7 @@ class _Sizing:
         sustained, decides, too; one above that is too slow does not. `tasks` are those to measure it with."""
         wanted, fails, unknown = self.asked.p99_ms, self.found.fails, self.found.unknown
         known = self.found.figures
-        capacity = {cell.tasks: float(self.curve.at([cell.tasks])[0, 0]) for cell in self.one.loads}
-        loads = [((cell.offered_records_per_second or 0.0) / capacity[cell.tasks], cell) for cell in self.one.loads]
-        for at, cell in sorted(loads, key=lambda each: each[0]):
+        for at, cell in loads_of(self.one, self.curve):
             p99, where = find(cell, "latency_ms.p99"), f"at {percent(at)} of its capacity"
             if at <= share and ReasonCode.NOT_SUSTAINED in {fault.code for fault in cell.faults}:
                 fails.append(f"rate: {whole(cell.offered_records_per_second)} is not sustained ({where})")
@@ -216,6 +205,24 @@ class _Sizing:
         return "" if first is None else f"{first} at {whole(bounds[first])}/s"
 
 
-def _cpu(services: Sequence[str], trial: TrialRecord) -> float | None:
+def loads_of(one: Measured, curve: Curve) -> list[tuple[float, CellSummary]]:
+    """Its constant loads, each with its share of the rate with as many tasks, the lowest share first."""
+    loads = [
+        ((cell.offered_records_per_second or 0.0) / float(curve.at([cell.tasks])[0, 0]), cell) for cell in one.loads
+    ]
+    return sorted(loads, key=lambda each: each[0])
+
+
+def on_path(cell: CellSummary) -> list[str]:
+    """The services that take part in storing, by their CPU time."""
+    used = {
+        name: seconds or 0.0
+        for name, seconds in cell.cpu_seconds_per_million.items()
+        if name != CONTROLLER and not name.startswith("loadgen")
+    }
+    return [name for name, seconds in used.items() if seconds > _LEAST_SHARE * sum(used.values())]
+
+
+def cpu_of(services: Sequence[str], trial: TrialRecord) -> float | None:
     found = [trial.cpu_seconds_per_million.get(name) for name in services]
     return sum(seconds or 0.0 for seconds in found) if found and None not in found else None

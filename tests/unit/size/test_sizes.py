@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sinkbench.analysis.scalability import Law
-from sinkbench.errors import ReasonCode
+from sinkbench.errors import ReasonCode, SizeError
 from sinkbench.plan.cells import Cell
 from sinkbench.results import Asked as Query
 from sinkbench.results import Audit, CellSummary, Connections, LatencyMs, Pool
 from sinkbench.runs.reader import StoredRun
 from sinkbench.size.asked import Asked
+from sinkbench.size.errors import CPU as CPU_TIME
+from sinkbench.size.errors import DISK, P99, RATE, Prediction, error_lines, predictions
 from sinkbench.size.lines import lines, plain
 from sinkbench.size.measured import measured
 from sinkbench.size.sizes import Size, sizes
@@ -22,7 +24,7 @@ from tests.support.reasons import because
 from tests.support.trials import a_cell, cell_summary, run_summary, trial
 
 CPU = {"kafka": 0.5, "connect": 6.5, "postgres": 10.0, "elasticsearch": 0.01, "controller": 99.0}
-SEEN = {tasks: Connections(clients_peak=6 * tasks, server_peak=6 * tasks, server_limit=100) for tasks in range(1, 9)}
+SEEN = {tasks: Connections(clients_peak=6 * tasks, server_peak=6 * tasks, server_limit=100) for tasks in range(1, 13)}
 # One worker, none of which may fail, so that any number of tasks is allowed.
 ALONE = {"may_fail": 0, "headroom": 0.0, "cores_per_worker": 64}
 
@@ -285,3 +287,57 @@ def test_the_page_has_40_lines_of_100_columns_for_any_number_of_pipelines() -> N
     told = lines(few, Asked(20_000), ["r"])
     assert [line for line in told if "more:" in line] == []
     assert [line.split()[0] for line in told if line.startswith("  postgres")] == ["postgres/jdbc"]
+
+
+def predicted(raced: StoredRun, *sources: StoredRun) -> dict[str, Prediction]:
+    found = predictions(measured(sources, None), measured([raced], None))
+    return {f"{each.what} {each.cell.partition('@')[2]}": each for each in found}
+
+
+THREE, SIX = jdbc(30_000, 29_000, 31_000), jdbc(50_000, 49_000, 51_000, tasks=6)
+
+
+def test_more_tasks_are_predicted_by_the_last_slope_and_a_record_takes_as_much() -> None:
+    found = predicted(run(jdbc(60_000, 59_000, 61_000, tasks=12), disk_bytes_per_record=500.0), run({**THREE, **SIX}))
+    rate, cpu, disk = (found[f"{what} 1x12"] for what in (RATE, CPU_TIME, DISK))
+    assert (rate.predicted.value, rate.measured.value, rate.predicted.times) == (90_000, 60_000, 2)
+    assert rate.error == pytest.approx(0.5)
+    assert not rate.overlaps
+    assert (cpu.error, cpu.overlaps) == (0, True)
+    assert disk.error == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(("measured_bytes", "raced_bytes", "rate"), [(512, 4_096, 3_750), (4_096, 512, 30_000)])
+def test_larger_records_are_stored_as_many_times_more_slowly_and_smaller_ones_as_before(
+    measured_bytes: int, raced_bytes: int, rate: float
+) -> None:
+    found = predicted(run(THREE, size=raced_bytes), run(THREE, size=measured_bytes))
+    assert found[f"{RATE} 1x3"].predicted.value == rate
+    assert found[f"{DISK} 1x3"].predicted.value == 600 * raced_bytes / measured_bytes
+
+
+def loaded(rate: float, p99: float, cpu: float) -> CellSummary:
+    used = {"connect": cpu, "postgres": 10.0, "controller": 50.0}
+    return load(rate, p99).model_copy(update={"cell": f"jdbc@1x3@{rate:g}", "cpu_seconds_per_million": used})
+
+
+def test_a_load_is_predicted_by_the_next_higher_one_and_its_cpu_time_by_that_of_a_drain() -> None:
+    found = predicted(
+        run({}, loaded(8_000, 400, 24.0)), run(THREE, loaded(2_000, 100, 99.0), loaded(12_000, 300, 99.0))
+    )
+    assert found[f"{P99} 1x3@8000"].error == pytest.approx(-0.25)
+    assert found[f"{CPU_TIME} 1x3@8000"].error == pytest.approx(17 / 34 - 1)
+    higher = predicted(run({}, loaded(16_000, 400, 24.0)), run(THREE, loaded(12_000, 300, 99.0)))
+    assert list(higher) == [f"{CPU_TIME} 1x3@16000"]
+
+
+def test_the_worst_prediction_of_each_figure_is_named_at_the_end() -> None:
+    raced = {**jdbc(60_000, 59_000, 61_000, tasks=12), **jdbc(50_000, 49_000, 52_000, tasks=6)}
+    lines = error_lines(list(predicted(run(raced), run({**THREE, **SIX})).values()))
+    assert "90,000 (89,000-91,000) 2x  60,000 (59,000-61,000)  +50 %" in next(line for line in lines if "x12" in line)
+    assert lines[-1].startswith(f"Furthest off: {RATE} +50 % (postgres/jdbc@1x12), {CPU_TIME} +0.0 %")
+
+
+def test_a_pipeline_that_no_other_run_has_is_not_predicted() -> None:
+    with pytest.raises(SizeError, match="nothing to compare: the run has postgres/jdbc, and no other run has a final"):
+        predicted(run(THREE), run({}))

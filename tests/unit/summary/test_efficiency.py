@@ -122,10 +122,20 @@ def test_a_limit_has_one_line_with_what_its_blocks_say(measured: Limit, says: st
 
 
 @pytest.mark.parametrize(
-    ("blocks", "shown"), [(5, ["60 %", "60-60"]), (3, ["60 %", "(60-60)"]), (1, ["60 %"]), (0, ["12 %"])]
+    ("blocks", "rate", "shown"),
+    [
+        (5, 60_000.0, ["60 %", "60-60"]),
+        (3, 60_000.0, ["60 %", "(60-60)"]),
+        (1, 60_000.0, ["60 %"]),
+        (0, 60_000.0, ["12 %"]),
+        *((blocks, 130_000.0, ["limit", "too low"]) for blocks in (5, 3, 1)),
+        (0, 501_000.0, ["limit", "too low"]),
+    ],
 )
-def test_the_table_shows_the_span_of_an_efficiency_if_there_is_one(blocks: int, shown: list[str]) -> None:
-    found = limited(*[60_000.0] * max(blocks, 1), limits=[in_blocks(*[100_000] * blocks)])
+def test_the_table_shows_the_span_of_an_efficiency_if_there_is_one_and_a_limit_that_is_too_low(
+    blocks: int, rate: float, shown: list[str]
+) -> None:
+    found = limited(*[rate] * max(blocks, 1), limits=[in_blocks(*[100_000] * blocks)])
     assert efficiency_and_spread(found) == shown
     text = render(run_summary(found))
     assert all(part in text for part in shown)
