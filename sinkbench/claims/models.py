@@ -29,6 +29,7 @@ class CellOf(Section):
     fault: Text | None = None
     offered_records_per_second: float | None = None
     of_capacity: float | None = None
+    readers: int | None = None
 
     def __str__(self) -> str:
         given = self.model_dump(exclude={"label"}, exclude_none=True)

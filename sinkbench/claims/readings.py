@@ -54,7 +54,7 @@ class Range:
 def cell_of(run: RunSummary, wanted: CellOf) -> CellSummary:
     """The one cell that is meant; Untold if there is none, or several match, or it is not finished."""
     given = wanted.model_dump(exclude_none=True).items()
-    found = [cell for cell in run.cells if all(getattr(cell, name) == value for name, value in given)]
+    found = [cell for cell in run.cells if all((getattr(cell, name) or 0) == value for name, value in given)]
     if len(found) != 1:
         raise Untold(f"{len(found)} cells are {wanted}" if found else f"the run has no cell {wanted}")
     if not run.complete or not found[0].trials:

@@ -1,21 +1,19 @@
 """Plain clients in worker processes, with one connection each: they write to a sink, or read from Kafka."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
-
-from confluent_kafka import Consumer
 
 from loadgen.dataset.store import Dataset, DatasetMaker
 from loadgen.options import Load
 from loadgen.records import RecordMaker, made_by
 from sinkbench.errors import ServiceError
+from sinkbench.services.consumers import JOIN_SECONDS, Consume, consume
 from sinkbench.services.failures import in_one_line
-from sinkbench.services.kafka import kafka_errors
 from sinkbench.services.worker import WorkerFailed, Workers, answer_of, order
 from sinkbench.sinks import Destination, Writer, open_writer
 
@@ -23,11 +21,8 @@ from sinkbench.sinks import Destination, Writer, open_writer
 START_SECONDS = 60.0
 # A batch that began in time may end this much later.
 GRACE_SECONDS = 90.0
-JOIN_SECONDS = 60.0
 # Between the order and the start, so that all clients have read the order.
 HEAD_START_SECONDS = 0.05
-CONSUMED_AT_ONCE = 10_000
-REPORT_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -39,15 +34,6 @@ class Written:
     in_time: float
     problem: str | None = None
     cpu_seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class Consume:
-    """Order to join a consumer group on `topic`. The next message starts the reading, and the one after it ends it."""
-
-    topic: str
-    group: str
-    settings: Mapping[str, str] = field(repr=False)
 
 
 def make_records(wanted: Load, dataset: Path | None = None) -> list[bytes]:
@@ -121,37 +107,6 @@ def _ask(ends: Sequence[Connection], orders: Sequence[object], seconds: float) -
         order(end, each)
     deadline = time.monotonic() + seconds
     return [answer_of(end, deadline - time.monotonic()) for end in ends]
-
-
-def consume(connection: Connection) -> None:
-    """Worker that obeys Consume; sends the time, partitions and records read at every change, None at the end."""
-    what: Consume = connection.recv()
-    partitions: list[Any] = []
-
-    def assigned(consumer: Any, given: list[Any]) -> None:
-        # No member reads before all have their partitions.
-        partitions[:] = given
-        consumer.assign(given)
-        consumer.pause(given)
-        connection.send((time.monotonic(), len(given), 0))
-
-    # Without commits, the group vanishes with its members if the controller is killed.
-    own = {"group.id": what.group, "auto.offset.reset": "earliest", "enable.auto.commit": "false"}
-    with kafka_errors(), closing(Consumer({**what.settings, **own})) as consumer:
-        consumer.subscribe([what.topic], on_assign=assigned)
-        while not connection.poll():
-            consumer.consume(num_messages=1, timeout=REPORT_SECONDS)
-        connection.recv()
-        consumer.resume(partitions)
-        records, reported = 0, 0.0
-        while not connection.poll():
-            # After a rebalance all are paused, and too few records are read.
-            records += sum(message.error() is None for message in consumer.consume(CONSUMED_AT_ONCE, REPORT_SECONDS))
-            if (now := time.monotonic()) - reported >= REPORT_SECONDS:
-                connection.send((now, len(partitions), records))
-                reported = now
-        connection.recv()
-    connection.send(None)
 
 
 def consume_as_group(what: Consume, consumers: int, partitions: int, see: Callable[[float, int], bool]) -> None:

@@ -11,13 +11,14 @@ from sinkbench.analysis.rates import drain_rate
 from sinkbench.analysis.samples import Sample
 from sinkbench.analysis.words import percent
 from sinkbench.errors import ServiceError, TrialFailed
-from sinkbench.limits.clients import Consume, consume_as_group
+from sinkbench.limits.clients import consume_as_group
 from sinkbench.limits.sinklimit import look, sink_limit, sink_limit_again
 from sinkbench.limits.tune import TOO_SHORT, Measured, Point, Tuned, lengthen, step_up, with_costs
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.sizing import least_records, records_for
 from sinkbench.results import Limit, LimitInBlock
 from sinkbench.services.causes import failure
+from sinkbench.services.consumers import Consume
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.kafka import group_of
 from sinkbench.services.worker import WorkerFailed

@@ -28,6 +28,10 @@ def _offered(taken: Taken) -> Fields:
     return {"offered_records_per_second": told, "search": [] if taken.search is None else taken.search.path}
 
 
+def _has_readers(view: View) -> bool:
+    return view.any(lambda cell: cell.readers is not None)
+
+
 def _is_capacity(cell: CellSummary) -> bool:
     return cell.mode == "capacity"
 
@@ -55,6 +59,7 @@ METRICS = (
         of_cell=_offered,
         columns=[
             Column(LOADS, 10, "tasks\n(per\nworker)", tasks_per_worker),
+            Column(LOADS, 12, "further\ngroups", lambda cell, _: str(cell.readers or 0), shown=_has_readers),
             Column(
                 LOADS,
                 20,
@@ -64,7 +69,7 @@ METRICS = (
             ),
         ],
         place=30,
-        exports=[number("offered_records_per_second")],
+        exports=[number("offered_records_per_second"), number("readers")],
     ),
     Metric(
         "Stored rate",

@@ -3,7 +3,7 @@
 import textwrap
 from collections import Counter
 
-from sinkbench.analysis.words import percent, significant, whole
+from sinkbench.analysis.words import counted, percent, significant, whole
 from sinkbench.errors import ReasonCode
 from sinkbench.results import CellSummary, RunSummary
 
@@ -41,6 +41,7 @@ def cell_name(cell: CellSummary, summary: RunSummary) -> str:
         return f"{cell.label} from {cell.rescale.tasks_before} to {cell.tasks} tasks"
     load = f" at {whole(cell.offered_records_per_second)} records/s" if cell.mode == "sustain" else ""
     load += f" ({percent(cell.of_capacity)} of its capacity)" if cell.of_capacity is not None else ""
+    load += f" beside {counted(cell.readers, 'further group')}" if cell.readers else ""
     load += f" and {significant(cell.reads_per_second)} queries/s" if cell.reads_per_second is not None else ""
     return f"{cell.label} with {cell.tasks} tasks{load}"
 

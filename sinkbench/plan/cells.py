@@ -34,6 +34,8 @@ class Cell:
     probes: bool = True
     reads: float | None = None
     """Queries per second during the load."""
+    readers: int = 0
+    """Further consumer groups that read the topic during the load."""
     target: str | None = None
     """File of its index or table, absolute or in the checkout; None: the sink's default."""
     rows_before: int = 0
@@ -64,18 +66,18 @@ class Cell:
     def key(self) -> str:
         """The cell's name within its plan: label@WORKERSxMULTIPLE, as `postgres/jdbc@3x2`.
 
-        With a rate and reads `postgres/jdbc@3x2@5000+20r`, at a share of its capacity `postgres/jdbc@3x2@80%`; a
-        re-scale `postgres/jdbc@3x1to2`; a fault at a rate `postgres/jdbc@3x2@5000!kill worker`, with a backlog
-        `postgres/jdbc@3x2@300000b!kill worker`."""
+        With a rate and reads `postgres/jdbc@3x2@5000+20r`, with two readers `postgres/jdbc@3x2+2g@5000`, at a share of
+        its capacity `postgres/jdbc@3x2@80%`; a re-scale `postgres/jdbc@3x1to2`; a fault at a rate
+        `postgres/jdbc@3x2@5000!kill worker`, with a backlog `postgres/jdbc@3x2@300000b!kill worker`."""
         if self.before is not None:
             return f"{self.label}@{self.workers}x{self.before}to{self.multiple}"
         if self.of_capacity is not None:
-            return f"{self.place}@{100 * self.of_capacity:.15g}%"
+            return f"{self.beside}@{100 * self.of_capacity:.15g}%"
         reads = "" if self.reads is None else f"+{self.reads:.15g}r"
         fault = "" if self.fault is None else f"!{self.fault.name}"
         if self.backlog is not None:
             return f"{self.place}@{self.backlog}b{fault}"
-        return self.place if self.offered is None else f"{self.place}@{self.offered:.15g}{reads}{fault}"
+        return self.beside if self.offered is None else f"{self.beside}@{self.offered:.15g}{reads}{fault}"
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -94,6 +96,7 @@ class Cell:
             "arm": self.arm,
             "settings": {service: dict(given) for service, given in self.settings.items()},
             "reads_per_second": self.reads,
+            "readers": self.readers or None,
             "backlog_records": self.backlog,
             "of_capacity": self.of_capacity,
             "fault": None if self.fault is None else self.fault.name,
@@ -101,8 +104,13 @@ class Cell:
 
     @property
     def place(self) -> str:
-        """The key without offered rate and multiple before: cells of one place share pilot and cold start."""
+        """The key without load and multiple before: cells of one place share pilot and cold start."""
         return f"{self.label}@{self.workers}x{self.multiple}"
+
+    @property
+    def beside(self) -> str:
+        """The place with the cell's readers: shares of a capacity are of the cell with this key."""
+        return f"{self.place}+{self.readers}g" if self.readers else self.place
 
 
 def expand(plan: Plan, workers: int) -> list[Cell]:
@@ -123,7 +131,8 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
                     f" {cell.label}, but the topic has {plan.load.partitions} partitions; raise load.partitions to"
                     f" {cell.tasks} or lower the multiple"
                 )
-            cells += _under_load(plan, entry, cell)
+            readers = plan.sustain.readers if isinstance(plan, CapacityPlan | SustainPlan) else (0,)
+            cells += [each for count in readers for each in _under_load(plan, entry, replace(cell, readers=count))]
         if isinstance(plan, RescalePlan):
             steps = plan.steps_of(entry)
             cells += [replace(_cell(plan, entry, multiple, workers), before=before) for before, multiple in steps]

@@ -63,6 +63,12 @@ Multiples = Annotated[tuple[Count, ...], Field(strict=False, min_length=1), Afte
 Rates = Annotated[
     tuple[Rate, ...], BeforeValidator(_one_or_more), Field(strict=False, min_length=1), AfterValidator(_distinct)
 ]
+Readers = Annotated[
+    tuple[Annotated[int, Field(ge=0, le=100)], ...],
+    BeforeValidator(_one_or_more),
+    Field(strict=False, min_length=1),
+    AfterValidator(_distinct),
+]
 Reads = Annotated[
     tuple[Annotated[float, Field(ge=0, le=10_000)], ...],
     BeforeValidator(_one_or_more),

@@ -21,6 +21,7 @@ from sinkbench.plan.sections import (
     PlanDrain,
     PlanLoad,
     PlanSustain,
+    ReadersSustain,
     ReadsSustain,
 )
 from sinkbench.secrets import conceal_in
@@ -83,6 +84,7 @@ class CapacityPlan(ConstantLoadPlan):
     """What is the highest sustained rate?"""
 
     mode: Literal["capacity"]
+    sustain: Annotated[ReadersSustain, _SUSTAIN] = ReadersSustain()
     capacity: CapacitySection = Field(default=CapacitySection(), description="the capacity search")
 
 

@@ -116,8 +116,8 @@ def cells_left(
         searches = searches_of(plan, cells, trials, limits)
         ended = {key for key, search in searches.items() if search.next() is None}
         shares = {cell.key for cell, _, _ in shares_left(plan, cells, trials, searches)}
-        # A cell's key without a share is its place.
-        return [cell for cell in cells if cell.place not in ended or cell.key in shares]
+        # A cell's key without a share is that of its place and readers.
+        return [cell for cell in cells if cell.beside not in ended or cell.key in shares]
     left = blocks_left(plan, cells, trials, limits)
     if not left or is_over(plan, cells, trials, left[0]):
         return []
@@ -133,7 +133,7 @@ def shares_left(
     taken = {(trial.cell, trial.block) for trial in trials}
     found = {key: search.capacity for key, search in searches.items() if search.capacity is not None}
     shares = {
-        cell.key: cell.of_capacity * found[cell.place] for cell in cells if cell.of_capacity and cell.place in found
+        cell.key: cell.of_capacity * found[cell.beside] for cell in cells if cell.of_capacity and cell.beside in found
     }
     return [
         (cell, number, shares[cell.key])

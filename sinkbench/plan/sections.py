@@ -14,7 +14,7 @@ from loadgen.forms import DOCUMENT, Form
 from loadgen.options import NOAA, Changes
 from sinkbench import results
 from sinkbench.errors import PlanError
-from sinkbench.plan.entries import Acks, Backlog, Count, Rates, Reads, Seconds
+from sinkbench.plan.entries import Acks, Backlog, Count, Rates, Readers, Reads, Seconds
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import Section, YamlFile, mistake, shown
 
@@ -140,6 +140,15 @@ class PlanSustain(Section):
     )
 
 
+class ReadersSustain(PlanSustain):
+    """The load under `mode: capacity`."""
+
+    readers: Readers = Field(
+        default=(0,),
+        description="further consumer groups that read the topic, too, one number or a list; each makes its own cells",
+    )
+
+
 class OfferedSustain(PlanSustain):
     """A constant load whose rate the plan states."""
 
@@ -148,8 +157,8 @@ class OfferedSustain(PlanSustain):
     )
 
 
-class ReadsSustain(OfferedSustain):
-    """The load under `mode: sustain`: a rate, and queries at the same time."""
+class ReadsSustain(ReadersSustain, OfferedSustain):
+    """The load under `mode: sustain`: a rate, and further readers or queries at the same time."""
 
     reads_per_second: Reads = Field(
         default=(),

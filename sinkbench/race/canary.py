@@ -8,7 +8,7 @@ from secrets import token_hex
 from threading import Event, Lock
 
 from sinkbench.analysis.deadletters import QUEUE
-from sinkbench.errors import PlanError, ReasonCode, TargetError, TrialFailed
+from sinkbench.errors import PlanError, ReasonCode, ServiceError, StackError, TargetError, TrialFailed
 from sinkbench.live.events import Events
 from sinkbench.plan.cells import Cell
 from sinkbench.race.leftovers import drop_strays, note_run
@@ -80,10 +80,15 @@ def check_pipelines(cluster: Cluster, cells: Sequence[Cell]) -> None:
         running = [pool.submit(check, pairs) for pairs in of_sink.values()]
         try:
             failed = [each for found in running for each in found.result()]
-        except BaseException:
+        except BaseException as error:
             stop.set()
             cluster.hurry(clusters)
-            raise
+            if not isinstance(error, ServiceError):
+                raise
+            text = (
+                f"sending ten records through each pipeline was broken off: {error}; `sinkbench status` shows what runs"
+            )
+            raise StackError(f"{text}; mend that and race again") from None
     if not failed:
         return
     time.sleep(COUNTED_SECONDS)

@@ -44,7 +44,7 @@ from sinkbench.runs.store import RunFolder, check_writable, read_trials
 from sinkbench.secrets import redacted
 from sinkbench.settings import CHECKOUT, state_folder
 from sinkbench.stack import Stack
-from sinkbench.stack.tools import add_plugin
+from sinkbench.stack.tools import add_plugin, checksum
 from sinkbench.trial.cluster import Cluster
 
 
@@ -111,6 +111,7 @@ class _Session(ExitStack):
         self._records = records
         self._live = LiveRun()
         self._starter = StarterNote(stack)
+        self._plugins: dict[str, str] = {}
 
     def open(self, ports: Ports | None) -> dict[str, JsonValue]:
         """Prepares everything for the first pilot; returns the environment. Raises UserError."""
@@ -142,6 +143,8 @@ class _Session(ExitStack):
         environment = describe(self._stack, CHECKOUT, plugins, self._plan.load)
         if files := file_hashes(self._plan, CHECKOUT):
             environment[FILES] = {**files}
+        if self._plugins:
+            environment["plugin_files"] = {**self._plugins}
         environment |= _of_records(self._records)
         return environment
 
@@ -190,8 +193,10 @@ class _Session(ExitStack):
     def _add_plugins(self) -> None:
         """Puts the plan's own plugins where the workers find them, until the run has ended."""
         for plugin in dict.fromkeys(entry.plugin for entry in self._plan.pipelines if entry.plugin):
-            if (added := add_plugin(plugin, CHECKOUT, self._say)) is not None:
-                self.callback(shutil.rmtree if added.is_dir() else Path.unlink, added)
+            path, is_new = add_plugin(plugin, CHECKOUT, self._say)
+            if is_new:
+                self.callback(shutil.rmtree if path.is_dir() else Path.unlink, path)
+            self._plugins[plugin] = checksum(path)
 
     def _stop(self) -> None:
         # A closed terminal accepts no more lines.

@@ -81,6 +81,8 @@ class _OfCell(Record):
     reads_per_second: Amount | None = None
     """The queries asked during the load, each second; None: none."""
     reads: Reads | None = None
+    readers: Whole | None = None
+    """Further consumer groups that read the topic during the load; None: none."""
     queries: list[Asked] = []
     """What the index or table answered after the load; empty if nothing was asked."""
     durability: Durability | None = None
@@ -138,6 +140,8 @@ class TrialRecord(_OfCell):
     """Of a drain from 10 % to 90 % of its records, by the times that the sink keeps; None where it keeps none."""
     sent_share: Amount | None = None
     """Share of the offered records that was sent in time."""
+    read_by_readers: list[Whole] = []
+    """The records that each of the `readers` had read when all were stored."""
     loadgen_clocks: list[ClockOffset] = []
     """The clocks of load generators on other machines, by which due times of a constant load are corrected."""
     window_seconds: Amount | None = None

@@ -137,7 +137,7 @@ def _add(one: Measured, kept: StoredRun, cell: CellSummary) -> None:
 def _usable(summary: RunSummary) -> list[CellSummary]:
     """Cells of pipelines alone: without faults, queries meanwhile, or a change of tasks."""
     cells = (cell for cell in summary.cells if cell.mode in _MODES and cell.trials)
-    return [cell for cell in cells if cell.rescale is None and cell.reads_per_second is None]
+    return [cell for cell in cells if cell.rescale is None and cell.reads_per_second is None and not cell.readers]
 
 
 def _has(summary: RunSummary) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:

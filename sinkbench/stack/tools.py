@@ -135,9 +135,9 @@ def _maven(project: Path, arguments: Sequence[str], what: str) -> None:
         raise StackError(f"Maven could not fetch {what}: {(errors or ['no message'])[0].strip()}")
 
 
-def add_plugin(what: str, checkout: Path, say: Say) -> Path | None:
-    """Puts a plugin, a path or Maven's coordinates, where the workers of the next start find it. Returns its new path;
-    None if it was there. Raises StackError, with Maven's first error."""
+def add_plugin(what: str, checkout: Path, say: Say) -> tuple[Path, bool]:
+    """Puts a plugin, a path or Maven's coordinates, where the workers of the next start find it. Returns its new path
+    and whether it is new. Raises StackError, with Maven's first error."""
     plugins = checkout / "connect" / "plugins"
     with tempfile.TemporaryDirectory(dir=plugins.parent, prefix=".plugin") as fetched:
         source = Path(what)
@@ -150,10 +150,18 @@ def add_plugin(what: str, checkout: Path, say: Say) -> Path | None:
             source = next(Path(fetched).iterdir())
         target = plugins / source.name
         if target.exists():
-            return None
+            return target, False
         copied = shutil.copytree if source.is_dir() else shutil.copy2
         copied(source, target)
-    return target
+    return target, True
+
+
+def checksum(plugin: Path) -> str:
+    """Returns the SHA-256 of a plugin's file, or of the jars of its folder with their names, as a hex digest."""
+    whole = hashlib.sha256()
+    for file in sorted(plugin.rglob("*.jar")) if plugin.is_dir() else [plugin]:
+        whole.update(file.name.encode() + file.read_bytes())
+    return whole.hexdigest()
 
 
 def make_manifests(checkout: Path, java: Path, dist: Path) -> None:

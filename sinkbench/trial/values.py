@@ -164,7 +164,7 @@ class Faulted:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What happened while the connector ran; the workload fills `loaded`, `reads`, `rescaled` and `faulted`.
+    """What happened while the connector ran; the workload fills `loaded`, `reads`, `read`, `rescaled`, `faulted`.
 
     `from_us` is second 0 of the samples, in microseconds since the epoch. `created`: the connector may exist.
     `placement` are tasks per worker when each had started or failed. `failure` is why tasks FAILED.
@@ -181,6 +181,8 @@ class Timeline:
     failed: Exception | None = None
     loaded: Loaded | None = None
     reads: Told | None = None
+    read: Sequence[int] = ()
+    """Records that each further consumer group has read."""
     rescaled: Rescaled | None = None
     faulted: Faulted | None = None
 

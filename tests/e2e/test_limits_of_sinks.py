@@ -10,10 +10,10 @@ import pytest
 
 from sinkbench.analysis.limits import CLIENT
 from sinkbench.limits import clients, measure
-from sinkbench.limits.clients import Consume
 from sinkbench.limits.sinklimit import SinkClient, sink_limit, sink_limit_again
 from sinkbench.limits.tune import TOO_SHORT, Point
 from sinkbench.plan.plan import PlanLoad, load_plan
+from sinkbench.services.consumers import Consume
 from sinkbench.services.worker import order
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Created, Destination, Sink, open_sink

@@ -21,6 +21,7 @@ from sinkbench.stack.local import LocalStack
 from tests.e2e.races import SOON_MISSED, a_race, left_behind
 from tests.support.commands import Run
 from tests.support.latest import summary_of, trials_of
+from tests.support.waiting import until
 
 TRIALS = int(os.environ.get("FAULT_TRIALS", "1"))
 SEED = int(os.environ.get("FAULT_SEED", random.SystemRandom().randrange(1_000_000)))
@@ -69,8 +70,11 @@ def broken_at_random(stack: LocalStack, moments: random.Random) -> Iterator[list
 def test_a_race_under_random_faults_ends_with_a_valid_report(stack: LocalStack, sinkbench: Run, tmp_path: Path) -> None:
     print(f"FAULT_SEED={SEED}")
     there = left_behind(stack)
-    with a_race(tmp_path, PLAN) as race, broken_at_random(stack, random.Random(SEED)) as done:
-        output, _ = race.communicate(timeout=300 + 150 * TRIALS)
+    with a_race(tmp_path, PLAN) as race:
+        # What breaks before, while ten records go through each pipeline, ends the race.
+        until((tmp_path / "results" / "latest").exists, 120)
+        with broken_at_random(stack, random.Random(SEED)) as done:
+            output, _ = race.communicate(timeout=300 + 150 * TRIALS)
     print("\n".join(done))
     assert race.returncode in (0, 1), output
     # One for each trial at the least.

@@ -24,6 +24,7 @@ from sinkbench.results import LatencyMs, Reads, Reason
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import Arrivals, ArrivalWatch
 from sinkbench.trial.following import Following, probes
+from sinkbench.trial.readers import Readers
 from sinkbench.trial.reads import Order, Reader, Told
 from sinkbench.trial.record import bottleneck, check_loaded, noted
 from sinkbench.trial.resources import Resources
@@ -153,20 +154,21 @@ class Sustain(Workload):
         timeouts = Timeouts(plan.drain.stall_seconds, plan.constant_load.seconds + plan.drain.timeout_seconds)
         own.observer.phase(f"offering {self.offered:,.0f} records/s")
         following = Following(own, probes(own, growing=True), DrainWatch(own.records, own.cell.tasks, timeouts))
-        offering, told = Offering(own, self.offered), None
+        offering, told, read = Offering(own, self.offered), None, []
         reading = nullcontext() if own.cell.reads is None else Reader(order_of(own))
-        with following, offering, around.arriving or nullcontext(), reading as reader:
+        with following, offering, around.arriving or nullcontext(), reading as reader, Readers(own) as further:
             with following.samples() as samples:
                 for _ in samples:
                     if following.seen.placement is not None:
                         offering.begin()
+                        further.begin()
                         if reader is not None:
                             reader.begin()
                     offering.check()
-            sent = offering.result()
+            sent, read = offering.result(), further.end()
             told = None if reader is None else reader.end()
             check_loaded(sent)
-        return replace(following.timeline, loaded=offering.loaded, reads=told)
+        return replace(following.timeline, loaded=offering.loaded, reads=told, read=read)
 
     def read(self, own: Resources, around: Around, found: Measured) -> After:
         if found.audited.audit is None:
@@ -206,6 +208,7 @@ class Sustain(Workload):
             "bottleneck": bottleneck(found) if lag.verdict == GROWING or invalid else None,
             "notes": [*noted(found, stalls(found.samples, found.records)), *found.after.notes],
             "pilot": self.search,
+            "read_by_readers": list(found.timeline.read),
             "reads": _reads(found.timeline.reads, found.after.idle_reads),
             "records_per_second": rounded(_stored_rate(found.samples, times, warm), 1),
             "offered_records_per_second": round(self.offered, 1),

@@ -36,6 +36,7 @@ def test_every_cell_of_a_claim_is_one_cell_of_its_plan(claim: Claim) -> None:
     for wanted in cells_of(claim):
         found = [cell for cell in cells if cell.label == wanted.label and wanted.tasks in (None, cell.tasks)]
         found = [cell for cell in found if wanted.of_capacity in (None, cell.of_capacity)]
+        found = [cell for cell in found if wanted.readers in (None, cell.readers)]
         found = [cell for cell in found if wanted.fault in (None, cell.fault and cell.fault.name)]
         assert len(found) == 1, f"{wanted} is {[cell.key for cell in found]}"
 

@@ -65,6 +65,17 @@ def test_cells_of_different_rates_have_different_keys(rates: list[float]) -> Non
     assert a_cell(label="c", offered=1e6).key == "c@3x1@1000000"
 
 
+def test_readers_make_cells_of_their_own_of_one_place() -> None:
+    cells = expand(plan_of(mode="sustain", sustain={"records_per_second": 100, "readers": [0, 2]}), 3)
+    assert {cell.key: cell.readers for cell in cells} == {"postgres/jdbc@3x1@100": 0, "postgres/jdbc@3x1+2g@100": 2}
+    searches = plan_of(mode="capacity", sustain={"readers": [0, 2]}, capacity={"of_capacity": [0.5]})
+    keys = ["", "@50%", "+2g", "+2g@50%"]
+    assert [cell.key for cell in expand(searches, 3)] == [f"postgres/jdbc@3x1{key}" for key in keys]
+    assert {cell.place for cell in cells} == {"postgres/jdbc@3x1"}
+    with pytest.raises(ValidationError, match="readers"):
+        plan_of(mode="sustain", sustain={"records_per_second": 5, "readers": -1})
+
+
 def test_reads_make_cells_of_their_own_and_need_queries() -> None:
     load = {"records_per_second": [100, 200], "reads_per_second": [0, 2.5]}
     plan = plan_of(mode="sustain", queries="queries", sustain=load)

@@ -1,10 +1,14 @@
 """What a pipeline whose ten records do not arrive is told."""
 
+from unittest.mock import MagicMock
+
 import pytest
 
+from sinkbench.errors import ServiceError, StackError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
-from sinkbench.race.canary import Failed, line_of
+from sinkbench.race import canary
+from sinkbench.race.canary import Failed, check_pipelines, line_of
 
 CELL = expand(Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]}), 3)[0]
 WHY = "10 of 10 records did not arrive in postgres"
@@ -30,3 +34,9 @@ def test_where_the_records_went_instead_is_said_with_the_key_that_names_it(
     for why in (WHY, f"postgres/jdbc: {WHY}"):
         failed = Failed(CELL, "tides_ab12cd_canary_1", config, why)
         assert line_of(failed, strays, removed) == f"postgres/jdbc: {WHY}{said}"
+
+
+def test_a_service_that_ends_meanwhile_is_told_with_what_was_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(canary, "take", MagicMock(side_effect=ServiceError("AdminShutdown: terminating connection")))
+    with pytest.raises(StackError, match=r"each pipeline was broken off: AdminShutdown: .*; mend that and race again$"):
+        check_pipelines(MagicMock(), [CELL])

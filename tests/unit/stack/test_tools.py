@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sinkbench.errors import StackError
-from sinkbench.stack.tools import add_plugin, find_java
+from sinkbench.stack.tools import add_plugin, checksum, find_java
 
 MODULES = "java.base jdk.incubator.vector"
 
@@ -51,8 +51,12 @@ def test_a_plugin_of_a_plan_is_added_unless_one_of_its_name_is_there(tmp_path: P
     (folder / "sink.jar").touch()
     (tmp_path / "plugin.zip").touch()
     for what in (str(folder), "plugin.zip"):
-        added = add_plugin(what, tmp_path, lambda line: None)
-        assert added == plugins / Path(what).name
-        assert add_plugin(what, tmp_path, lambda line: None) is None
+        path = plugins / Path(what).name
+        assert add_plugin(what, tmp_path, lambda line: None) == (path, True)
+        assert add_plugin(what, tmp_path, lambda line: None) == (path, False)
+        # What differs between two builds of one version.
+        before = checksum(path)
+        next(path.iterdir() if path.is_dir() else iter([path])).write_text("another build")
+        assert checksum(path) != before
     assert (plugins / "sink-2.0" / "sink.jar").exists()
     assert len(list(plugins.parent.iterdir())) == 1

@@ -1,0 +1,54 @@
+"""Further consumer groups, of one member each, that read a trial's topic while a load is offered."""
+
+from __future__ import annotations
+
+import math
+
+from sinkbench.services.consumers import JOIN_SECONDS, Consume, consume
+from sinkbench.services.failures import maps_exceptions
+from sinkbench.services.worker import WorkerFailed, Workers, answer_of, order
+from sinkbench.trial.resources import Resources
+
+
+@maps_exceptions(WorkerFailed)
+class Readers:
+    """The `readers` of a cell, from the topic's first record on. They commit nothing and end with the context. Methods
+    raise ServiceError if one of them does not read."""
+
+    def __init__(self, own: Resources) -> None:
+        """Waits until each has all partitions."""
+        self._workers, self._begun = Workers(), False
+        endpoints, names = own.cluster.stack.endpoints, own.names
+        try:
+            self._ends = [self._workers.start(consume) for _ in range(own.cell.readers)]
+            for number, end in enumerate(self._ends):
+                settings = {**endpoints.kafka_settings, "bootstrap.servers": endpoints.kafka}
+                order(end, Consume(names.topic, f"{names.connector}_reader{number}", settings, math.inf))
+            for end in self._ends:
+                while answer_of(end, JOIN_SECONDS)[1] != own.cluster.plan.load.partitions:
+                    pass
+        except BaseException:
+            self._workers.close()
+            raise
+
+    def __enter__(self) -> Readers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._workers.close()
+
+    def begin(self) -> None:
+        """Lets them read, once."""
+        for end in () if self._begun else self._ends:
+            order(end, True)
+        self._begun = True
+
+    def end(self) -> list[int]:
+        """Ends the reading; returns the number of records that each has read."""
+        read = []
+        for end in self._ends:
+            order(end, True)
+            read.append(0)
+            while (told := answer_of(end, JOIN_SECONDS)) is not None:
+                read[-1] = told[2]
+        return read
