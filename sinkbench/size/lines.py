@@ -100,7 +100,7 @@ def _row(each: Size) -> tuple[str, ...]:
 
 def _details(each: Size) -> list[str]:
     """Why it is not decided; the cores of each service, p99 and backlog; what is measured, and what is exhausted."""
-    figures, tasks = each.figures, each.figures["tasks"]
+    figures, tasks, heap = each.figures, each.figures["tasks"], each.figures.get("heap_mb")
     shares = {name.removeprefix("cores."): value.value for name, value in figures.items() if name.startswith("cores.")}
     services = ", ".join(f"{name} {value:.2f}" for name, value in sorted(shares.items(), key=lambda part: -part[1]))
     behind, p99, kept = figures["catch_up_seconds"], figures.get("p99_ms"), figures.get("disk_gb_kept")
@@ -109,6 +109,7 @@ def _details(each: Size) -> list[str]:
     ends = f" ({whole(tasks.low)}-{most})" if tasks.low < tasks.high else ""
     takes = [
         services,
+        f"heap {whole(heap.value)} MB a worker" if heap else "",
         f"p99 {milliseconds(p99.value)} ms" if p99 else "",
         f"{whole(kept.value)} GB kept" if kept else "",
         f"1 h down: {in_time(behind.value)} ({in_time(behind.low)}-{latest})",

@@ -123,6 +123,8 @@ class _Sizing:
         if seen.server_peak is not None and cell.pool is not None:
             # A pooler opens as many as its pool has, for any number of tasks.
             figures["server_connections"] = exactly(seen.server_peak, beyond)
+        if (heap := find(cell, "peak_memory.connect.heap_bytes")) is not None:
+            figures["heap_mb"] = exactly(heap / cell.workers / 1e6, self.far)
         self._resources(point)
         spare = rates - self.asked.rate
         behind = np.where(spare > 0, OUTAGE_SECONDS * self.asked.rate / np.where(spare > 0, spare, 1), math.inf)

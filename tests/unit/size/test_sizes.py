@@ -11,7 +11,7 @@ from sinkbench.analysis.scalability import Law
 from sinkbench.errors import ReasonCode, SizeError
 from sinkbench.plan.cells import Cell
 from sinkbench.results import Asked as Query
-from sinkbench.results import Audit, CellSummary, Connections, LatencyMs, Pool
+from sinkbench.results import Audit, CellSummary, Connections, LatencyMs, Memory, Pool
 from sinkbench.runs.reader import StoredRun
 from sinkbench.size.asked import Asked
 from sinkbench.size.errors import CPU as CPU_TIME
@@ -63,7 +63,9 @@ def values(found: Size, *names: str) -> list[float]:
 
 
 def test_what_a_pipeline_takes_at_the_rate_is_what_it_took_for_a_record() -> None:
-    found = only(run(ONE), headroom=0.25, keep_days=30)
+    found = only(run(ONE, peak_memory={"connect": Memory(heap_bytes=600e6)}), headroom=0.25, keep_days=30)
+    assert values(found, "heap_mb") == [600]
+    assert "heap 600 MB a worker" in "".join(lines([found], Asked(20_000), ["r"]))
     assert found.state == "qualifies"
     assert values(found, "tasks", "partitions", "workers", "connections") == [3, 3, 1, 18]
     # 0.01 s of Elasticsearch is no part of the path, nor is sinkbench's own time.
