@@ -76,7 +76,11 @@ def test_a_race_under_random_faults_ends_with_a_valid_report(stack: LocalStack, 
         with broken_at_random(stack, random.Random(SEED)) as done:
             output, _ = race.communicate(timeout=300 + 150 * TRIALS)
     print("\n".join(done))
-    assert race.returncode in (0, 1), output
+    ended = race.returncode
+    if "the others are taken by: sinkbench resume" in output:
+        # A service could not be started again.
+        ended = sinkbench("resume", "results/latest").returncode
+    assert ended in (0, 1), output
     # One for each trial at the least.
     assert len(done) >= 2 * TRIALS, output
     assert "Traceback" not in output

@@ -69,7 +69,7 @@ final class ElasticsearchStore implements Store {
             JsonNode tree = answer.startsWith("{") ? JSON.readTree(answer) : JSON.missingNode();
             if (status == 200 && tree.path("items").size() == batch.size())
                 return rejected(batch, tree.path("items"));
-            throw error(status, tree, answer, status == 413 || type(tree).equals("action_request_validation_exception"));
+            throw error(status, tree, status == 413 ? "larger than http.max_content_length " + answer : answer, status == 413 || type(tree).equals("action_request_validation_exception"));
         } catch (IOException e) {
             throw new RetriableException(e.toString(), e);
         }

@@ -128,6 +128,7 @@ class ElasticsearchStoreTest {
         ConnectException e = assertThrows(ConnectException.class, () -> write(false, record(0, "{}")));
         assertEquals(expected, e.getClass());
         assertTrue(e.getMessage().contains(type.isEmpty() ? "proxy" : "said why"), e.getMessage());
+        assertEquals(status == 413, e.getMessage().contains("larger than http.max_content_length"));
     }
 
     @Test void aTaskSendsOnlyWhatIsLeft() {
