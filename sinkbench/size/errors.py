@@ -65,7 +65,7 @@ def _of(source: Measured, raced: Measured) -> Iterator[Prediction]:
             if made is not None and seen is not None:
                 yield Prediction(cell, what, made, seen)
     loads = loads_of(source, curve)
-    for load in (each for each in raced.loads if each.passed):
+    for load in (each for each in raced.loads if each.passed and each.mode == "sustain"):
         near = source.nearest(load.tasks)
         services = on_path(near.cell)
         made = _figure(near, partial(cpu_of, services), larger, distance)

@@ -184,7 +184,11 @@ class Sustain(Workload):
         return After(arrivals=arrivals, idle_reads=idle, notes=[f"no latency: {why}"] if why else [])
 
     def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
-        more, share = [], found.offered_share
+        more, share, said = [], found.offered_share, list(found.after.notes)
+        if (least := min(found.timeline.read, default=found.records)) < found.records:
+            said.append(
+                f"a further consumer group had read {least:,} of {found.records:,} records when all were stored"
+            )
         times, lags = _while_offered(found.samples, found.records)
         if share is not None and share < LEAST_OFFERED and not reasons:
             text = f"{LIMIT}: it sent {100 * share:.1f} % of the load in time; {OFFER_LESS}"
@@ -206,7 +210,7 @@ class Sustain(Workload):
             "reasons": more,
             # A pipeline that keeps up is limited only by its load.
             "bottleneck": bottleneck(found) if lag.verdict == GROWING or invalid else None,
-            "notes": [*noted(found, stalls(found.samples, found.records)), *found.after.notes],
+            "notes": [*noted(found, stalls(found.samples, found.records)), *said],
             "pilot": self.search,
             "read_by_readers": list(found.timeline.read),
             "reads": _reads(found.timeline.reads, found.after.idle_reads),

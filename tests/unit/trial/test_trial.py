@@ -19,6 +19,7 @@ from sinkbench.plan.plan import Plan
 from sinkbench.results import Bloat, TrialRecord
 from sinkbench.sinks import SinkBloat, SinkReading
 from sinkbench.summary.cells import summarize
+from sinkbench.trial.readers import Readers
 from sinkbench.trial.trial import run_trial
 from sinkbench.trial.values import Others
 from sinkbench.trial.workloads.drain import Drain, LiveRescale, take_pilot
@@ -291,6 +292,13 @@ def test_a_constant_load_is_offered_once_the_tasks_run_and_its_latency_may_be_mi
     assert (record.offered_records_per_second, record.sent_share, record.pilot) == (500, 1.0, False)
     assert record.latency_ms is None
     assert record.notes == ["no latency: OSError: the arrivals are gone"]
+
+
+def test_a_further_group_that_has_not_read_all_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Readers, "end", lambda readers: [10_000, 9_998])
+    record = offered(FakeCluster(LOADED))
+    assert record.read_by_readers == [10_000, 9_998]
+    assert "one of the further groups had read 9,998 of 10,000 records when all were stored" in record.notes
 
 
 def test_a_load_generator_whose_clock_is_off_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
