@@ -187,7 +187,7 @@ class Sustain(Workload):
         more, share, said = [], found.offered_share, list(found.after.notes)
         if (least := min(found.timeline.read, default=found.records)) < found.records:
             said.append(
-                f"a further consumer group had read {least:,} of {found.records:,} records when all were stored"
+                f"one of the further groups had read {least:,} of {found.records:,} records when all were stored"
             )
         times, lags = _while_offered(found.samples, found.records)
         if share is not None and share < LEAST_OFFERED and not reasons:
