@@ -80,7 +80,9 @@ class LoadService:
 
     def _run(self, load: Load, stop: threading.Event, dataset: Dataset | None) -> None:
         try:
-            summary = self._engine(load, self._show, stop, self._client_settings, dataset)
+            summary = self._engine(
+                load, lambda progress: self._update(progress=progress), stop, self._client_settings, dataset
+            )
         except UnusableError as error:
             self._update(state="failed", error=" ".join(str(error).split()))
         except Exception as error:  # noqa: BLE001  whatever it is, its end must not be waited for in vain
@@ -90,9 +92,6 @@ class LoadService:
             self._update(state="failed", error=f"the load generator failed ({why}); its log says where")
         else:
             self._update(state="cancelled" if summary.interrupted else "done", summary=summary)
-
-    def _show(self, progress: Progress) -> None:
-        self._update(progress=progress)
 
     def _update(self, **changes: object) -> None:
         with self._lock:

@@ -4,6 +4,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 QUEUE = "errors.deadletterqueue.topic.name"
 HEADERS = "errors.deadletterqueue.context.headers.enable"
@@ -11,18 +12,9 @@ PREFIX = "__connect.errors."
 # Records with the same cause differ only in these.
 PARTICULAR = re.compile(r"""'[^']*'|"[^"]*"|\d+""")
 Header = tuple[str, bytes | None]
-_CAUSED_BY = "Caused by: "
 
 
-def causes_in(trace: str) -> list[str]:
-    """The exception of a Java stack trace and its causes, the innermost last, each as `class: message`."""
-    lines = trace.strip().splitlines()
-    inner = (line.removeprefix(_CAUSED_BY) for line in lines if line.startswith(_CAUSED_BY))
-    return [lines[0].strip(), *inner] if lines else []
-
-
-@dataclass(frozen=True)
-class DeadLetter:
+class DeadLetter(NamedTuple):
     """One record of a dead letter queue; `key` and `value` are as in the topic, before any converter. `headers` are
     in order; Connect's own begin with `PREFIX`."""
 
@@ -51,7 +43,7 @@ class DeadLetter:
     def reason(self) -> str:
         """The exception's name without its package, and its message, of the innermost cause with a message:
         wrappers' messages contain exchange ids or a whole script. Empty without Connect's headers."""
-        for cause in reversed(causes_in(self.said("exception.stacktrace"))[1:]):
+        for cause in reversed(re.findall("^Caused by: (.*)", self.said("exception.stacktrace"), re.MULTILINE)):
             name, _, message = cause.partition(": ")
             if message:
                 return f"{name.rpartition('.')[2]}: {' '.join(message.split())}"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sinkbench.analysis.deadletters import HEADERS, QUEUE, DeadLetter, causes, one_of_each
+from sinkbench.analysis.deadletters import HEADERS, QUEUE, causes, one_of_each
 from sinkbench.cli.options import OnRunningStack, commands, running_stack, say
 from sinkbench.errors import UserError
 from sinkbench.services.connect import ConnectCluster
@@ -44,7 +44,7 @@ def dlq(
             return
         if left > most and play_back:
             raise UserError(f"{name}: {left:,} dead letters are more than are played back at once; give --most {left}")
-        letters = [DeadLetter(*record) for record in islice(queue.records(), most)]
+        letters = list(islice(queue.records(), most))
         if len(letters) < left:
             say(f"the first {len(letters):,} of them were read")
         say(dead_letter_table(causes(letters)).rstrip())

@@ -3,6 +3,7 @@
 import re
 import textwrap
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from sinkbench.cli.options import commands, write
@@ -28,7 +29,9 @@ _QUESTION = re.compile(r".+?[.?!](?=\s|$)")
 def plans() -> None:
     """`sinkbench race NAME` runs one; a path to a plan of your own works, too."""
     for path in sorted(PLANS.glob("*.yaml")):
-        comment = _comment(path)
+        lines = path.read_text(encoding="utf-8").splitlines()
+        # The comment that it begins with.
+        comment = " ".join(line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines))
         needs = [
             re.sub(pattern, text, found[0])
             for pattern, text in _NEEDS.items()
@@ -61,10 +64,3 @@ def duration(plan: Plan, workers: int) -> str:
     left = StepsLeft(places, 2 * plan.limits, trials, warm_up_seconds=places * plan.drain.warm_up_seconds)
     at_most = "at most" if plan.most_blocks > plan.trials else "about"
     return f"{at_most} {max(1, round(seconds_left(plan, left, ()) / 60))} min"
-
-
-def _comment(path: Path) -> str:
-    """The comment that a plan begins with, in one line."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    first = next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
-    return " ".join(line.lstrip("# ") for line in lines[:first])

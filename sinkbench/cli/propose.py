@@ -51,7 +51,10 @@ def propose(
     if looked_at < dataset.facts.records:
         say(f"the first {looked_at:,} of them were read")
     made = {kind.name: kind.propose(found, CHECKOUT, file.name) for kind in sink_kinds() if kind.propose is not None}
-    paths = {name: to / f"{_stem(file)}{proposal.ending}" for name, proposal in made.items()}
+    stem = file
+    while stem.suffix.lower() in ENDINGS:
+        stem = stem.with_suffix("")
+    paths = {name: to / f"{stem.name}{proposal.ending}" for name, proposal in made.items()}
     there = next((path for path in paths.values() if path.exists()), None)
     if there is not None and not force:
         raise UserError(f"{there}: is there already, and may have been changed; give --force, or another folder: --to")
@@ -97,11 +100,3 @@ def _try(stack: Stack, paths: Mapping[str, Path], dataset: Dataset) -> bool:
     except ServiceError as error:
         say(f"not tried: {error}")
     return not refused
-
-
-def _stem(file: Path) -> str:
-    """A file's name without what says how its records are written."""
-    name = file
-    while name.suffix.lower() in ENDINGS:
-        name = name.with_suffix("")
-    return name.name

@@ -89,8 +89,6 @@ class Look:
             unseen=self._unseen,
         )
 
-    # --- the plan ---
-
     def _cells(self) -> tuple[list[Cell], list[str]]:
         if self._plan is None:
             return [], []
@@ -110,8 +108,6 @@ class Look:
         except UserError as error:
             return str(error).splitlines()
         return []
-
-    # --- Connect ---
 
     def _connected(self, up: bool) -> AbstractContextManager[ConnectCluster | None]:
         workers = self._endpoints.connect
@@ -197,8 +193,6 @@ class Look:
             unsafe=connector.unsafe if connector.planned else self._states.get(sink or "", SinkState()).target,
         )
 
-    # --- Kafka ---
-
     def _topics(self, there: list[Connector]) -> dict[str, tuple[int, ...]]:
         if Area.KAFKA in self._unseen:
             return {}
@@ -259,8 +253,6 @@ class Look:
         told = (explained(log(), each.config) for log in logs if progress.stands_still)
         return replace(each, progress=progress, said=next(filter(None, told), ""))
 
-    # --- the sinks ---
-
     def _states_of_sinks(self) -> dict[str, SinkState]:
         found: dict[str, SinkState] = {}
         silent: list[str] = []
@@ -281,8 +273,6 @@ class Look:
                 told = (state.unseen[name] for state in found.values() if name in state.unseen)
                 self._unseen[area] = next(told, "; ".join(silent) or f"this stack has no {name}")
         return found
-
-    # --- the machine ---
 
     def _machine(self, up: bool) -> Machine:
         used = self._stack.usage()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from loadgen.summary import LoadName, Summary
 from sinkbench.errors import ServiceError, TrialFailed
@@ -35,7 +35,7 @@ def split(records: int, generators: int) -> list[tuple[int, int]]:
     return [(sum(counts[:number]), count) for number, count in enumerate(counts) if count]
 
 
-class Loadgens:
+class Loadgens(AbstractContextManager["Loadgens"]):
     """The load generators of one stack. A child process, so that its CPU time is counted apart, starts when needed."""
 
     def __init__(self, endpoints: Endpoints, records: KeptRecords | None = None) -> None:
@@ -105,9 +105,6 @@ class Loadgens:
     def close(self) -> None:
         """Ends the child process, if there is one. May be called again."""
         self._workers.close()
-
-    def __enter__(self) -> Loadgens:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -1,13 +1,14 @@
 """The most memory that services used in a trial, and the size of a stored record on disk and from Kafka."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import TypeVar
 
 from sinkbench.analysis.rates import median_known
 from sinkbench.analysis.samples import memory_peaks, total_memory_peak
 from sinkbench.analysis.words import NOT_MEASURED, megabytes
-from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, bounds, column, number, over
+from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, View, bounds, column, number, over
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
@@ -26,9 +27,10 @@ def by_service(figures: type[_Figures], trials: Sequence[Mapping[str, _Figures]]
     }
 
 
-def _megabytes(services: Mapping[str, float | None]) -> str:
+def _megabytes(field: str, cell: CellSummary, _: View) -> str:
     """As `connect:2,897 es:1,200`, largest first, without zeros."""
-    known = sorted((-value, name) for name, value in services.items() if value is not None and value >= _LEAST_BYTES)
+    services = _of_services(field, cell).items()
+    known = sorted((-value, name) for name, value in services if value is not None and value >= _LEAST_BYTES)
     return " ".join(f"{SHORT_NAMES.get(name, name)}:{megabytes(-less)}" for less, name in known) or NOT_MEASURED
 
 
@@ -42,12 +44,8 @@ def _of_cell(taken: Taken) -> Fields:
     }
 
 
-def _resident(cell: CellSummary) -> dict[str, float | None]:
-    return {name: each.resident_bytes for name, each in cell.peak_memory.items()}
-
-
-def _heaps(cell: CellSummary) -> dict[str, float | None]:
-    return {name: each.heap_bytes for name, each in cell.peak_memory.items()}
+def _of_services(field: str, cell: CellSummary) -> dict[str, float | None]:
+    return {name: getattr(each, field) for name, each in cell.peak_memory.items()}
 
 
 def disk_bytes(taken: Taken) -> list[float | None]:
@@ -72,7 +70,7 @@ METRICS = (
         columns=[
             Column(RESOURCES, 10, "tasks", tasks),
             column(RESOURCES, 20, "peak\nMB", "total_peak_memory_bytes.median", megabytes),
-            Column(RESOURCES, 30, "MB by\nservice", lambda cell, _: _megabytes(_resident(cell)), "list"),
+            Column(RESOURCES, 30, "MB by\nservice", partial(_megabytes, "resident_bytes"), "list"),
         ],
         heads=["A peak MB", "B peak MB"],
         place=80,
@@ -80,13 +78,13 @@ METRICS = (
             number("total_peak_memory_bytes", "total_peak_memory_bytes.median"),
             *bounds("total_peak_memory_bytes", lambda cell, _: cell.total_peak_memory_bytes),
         ],
-        services=[ByService("peak_memory_bytes", _resident)],
+        services=[ByService("peak_memory_bytes", partial(_of_services, "resident_bytes"))],
     ),
     Metric(
         "Peak heap",
         "The most heap that the JVMs of a service used, with garbage not collected yet.",
-        columns=[Column(RESOURCES, 40, "heap\nMB", lambda cell, _: _megabytes(_heaps(cell)), "list")],
-        services=[ByService("peak_heap_bytes", _heaps)],
+        columns=[Column(RESOURCES, 40, "heap\nMB", partial(_megabytes, "heap_bytes"), "list")],
+        services=[ByService("peak_heap_bytes", partial(_of_services, "heap_bytes"))],
     ),
     Metric(
         "Bytes on disk",

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from typing import Any, Literal
+from functools import partial, reduce
+from typing import Any, Literal, get_args
 
 from sinkbench.analysis.samples import Sample
 from sinkbench.analysis.words import whole
@@ -48,6 +48,7 @@ def rounded(value: float | None, digits: int = 3) -> float | None:
     return None if value is None else round(value, digits)
 
 
+SqlType = Literal["DOUBLE", "BIGINT", "VARCHAR", "BOOLEAN"]
 Value = str | int | float | bool | None
 Fields = Mapping[str, Any]
 """Fields of a TrialRecord or a CellSummary by name."""
@@ -97,7 +98,7 @@ class Export:
     """A column of exports: its SQL type, and its value; None if not measured."""
 
     name: str
-    sql: Literal["VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"]
+    sql: SqlType
     of: Callable[[CellSummary, RunSummary], Value]
 
 
@@ -139,21 +140,12 @@ def find(record: object, path: str) -> Any:
     return reduce(below, path.split("."), record)
 
 
-def number(name: str, path: str = "") -> Export:
-    """A real number at a path (default: the name) in a cell's summary."""
-    return Export(name, "DOUBLE", lambda cell, _: find(cell, path or name))
+def exported(sql: SqlType, name: str, path: str = "") -> Export:
+    """The value at a path (default: the name) in a cell's summary; None for an empty text."""
+    return Export(name, sql, lambda cell, _: None if (found := find(cell, path or name)) == "" else found)
 
 
-def count(name: str, path: str = "") -> Export:
-    return Export(name, "BIGINT", lambda cell, _: find(cell, path or name))
-
-
-def words(name: str, path: str = "") -> Export:
-    return Export(name, "VARCHAR", lambda cell, _: find(cell, path or name) or None)
-
-
-def flag(name: str, path: str = "") -> Export:
-    return Export(name, "BOOLEAN", lambda cell, _: find(cell, path or name))
+number, count, words, flag = (partial(exported, sql) for sql in get_args(SqlType))
 
 
 def bounds(name: str, figure: Callable[[CellSummary, RunSummary], object]) -> tuple[Export, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -99,7 +99,7 @@ def is_even(counts: Mapping[str, int]) -> bool:
 
 
 @maps_exceptions(httpx.HTTPError)
-class ConnectCluster:
+class ConnectCluster(AbstractContextManager["ConnectCluster"]):
     """The workers of one Connect cluster. Any of them answers for all; if one does not answer, the next is asked."""
 
     def __init__(
@@ -113,9 +113,6 @@ class ConnectCluster:
         self._urls = list(urls() if callable(urls) else urls)
         self._http = http_client(access or Access(), timeout_seconds)
         self.patience_seconds = REBALANCE_SECONDS
-
-    def __enter__(self) -> ConnectCluster:
-        return self
 
     def __exit__(self, *raised: object) -> None:
         self.close()

@@ -1,22 +1,16 @@
 """Reads dead letter queues, and sends their records back to the original topics."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from confluent_kafka import KafkaException, TopicPartition
 
+from sinkbench.analysis.deadletters import DeadLetter
 from sinkbench.errors import StackError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.services.kafka import Record, send
 from sinkbench.services.topics import TopicReader
 
 TIMEOUT_SECONDS, FLUSH_SECONDS = 10.0, 60.0
-
-
-class QueueRecord(NamedTuple):
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
 
 
 # librdkafka's client raises the latter for a name that no topic can have.
@@ -51,11 +45,11 @@ class DeadLetterQueue:
     def left(self) -> int:
         return sum(end - done for _, end, done in self._spans.values())
 
-    def records(self) -> Iterator[QueueRecord]:
+    def records(self) -> Iterator[DeadLetter]:
         """Yields the records not played back yet, in order by partition. Raises ServiceError after 30 s without one."""
         spans = {number: (done, end) for number, (_, end, done) in self._spans.items()}
         for some in self._reader.records(spans):
-            yield from (QueueRecord(each.key(), each.value(), tuple(each.headers() or ())) for each in some)
+            yield from (DeadLetter(each.key(), each.value(), tuple(each.headers() or ())) for each in some)
 
     def play_back(self, originals: Sequence[Record], tell: Callable[[int], None] = lambda sent: None) -> None:
         """Sends records to their original partitions; `tell` gets the number sent.

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
 from typing import Any
@@ -49,7 +49,7 @@ def answer_of(worker: Connection, seconds: float) -> Any:
     return answer
 
 
-class Workers:
+class Workers(AbstractContextManager["Workers"]):
     """The workers of one owner. No process is started before it is needed."""
 
     def __init__(self) -> None:
@@ -87,9 +87,6 @@ class Workers:
             end.close()
         self._ends.clear()
         self._parent = self._orders = None
-
-    def __enter__(self) -> Workers:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

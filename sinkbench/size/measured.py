@@ -74,7 +74,10 @@ def stored_runs(names: Sequence[str], results: Path) -> list[StoredRun]:
     seen: set[tuple[str, str]] = set()
     for row in [] if names or not results.exists() else list_runs(results):
         if row.summary is not None and row.summary.complete:
-            final, failed = _has(row.summary)
+            usable = _usable(row.summary)
+            laws = {(each.label, "scaling") for each in row.summary.scaling if each.supported}
+            final = laws | {(_key(cell), cell.mode) for cell in usable if is_final(cell)}
+            failed = {(_key(cell), cell.mode) for cell in usable if not cell.passed}
             wanted += [results / row.run] if (final | failed) - seen else []
             # At another number of tasks it may not fail.
             seen |= final
@@ -138,13 +141,6 @@ def _usable(summary: RunSummary) -> list[CellSummary]:
     """Cells of pipelines alone: without faults, queries meanwhile, or a change of tasks."""
     cells = (cell for cell in summary.cells if cell.mode in _MODES and cell.trials)
     return [cell for cell in cells if cell.rescale is None and cell.reads_per_second is None and not cell.readers]
-
-
-def _has(summary: RunSummary) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    """What is final in a run, and what failed."""
-    laws = {(each.label, "scaling") for each in summary.scaling if each.supported}
-    final = {(_key(cell), cell.mode) for cell in _usable(summary) if is_final(cell)}
-    return final | laws, {(_key(cell), cell.mode) for cell in _usable(summary) if not cell.passed}
 
 
 def _key(cell: CellSummary) -> str:

@@ -129,7 +129,9 @@ class _Sizing:
         spare = rates - self.asked.rate
         behind = np.where(spare > 0, OUTAGE_SECONDS * self.asked.rate / np.where(spare > 0, spare, 1), math.inf)
         figures["catch_up_seconds"] = figure(behind, self.curve.trials, max(beyond, self.distance))
-        self._check_broken(tasks)
+        broken = min((count for count in self.one.broken if self.curve.tasks[-1] < count <= tasks), default=None)
+        if broken is not None:
+            self.found.fails.append(f"tasks: {tasks} are needed, with {broken}: {self.one.broken[broken]}")
         self._check_p99(self.asked.rate / float(rates[0]), cell.tasks)
         self.found.binds = self._first_bound(cell)
 
@@ -163,12 +165,6 @@ class _Sizing:
             values = [value for trial in point.trials if (value := of(trial)) is not None]
             if values and factor:
                 self.found.figures[name] = figure(resampled(values) * factor, len(values), self.far)
-
-    def _check_broken(self, tasks: int) -> None:
-        fewest_broken = min((count for count in self.one.broken if count > self.curve.tasks[-1]), default=math.inf)
-        if fewest_broken <= tasks:
-            verdict = self.one.broken[int(fewest_broken)]
-            self.found.fails.append(f"tasks: {tasks} are needed, with {fewest_broken}: {verdict}")
 
     def _check_p99(self, share: float, tasks: int) -> None:
         """From constant loads: the lowest at this share of its capacity or above. One below that is too slow, or is not

@@ -26,6 +26,8 @@ from sinkbench.stack.tools import run
 from sinkbench.topology import Topology, check_memory, service_of
 
 READY_SECONDS = 240
+# Removes the controller's container as well; the volumes stay.
+DOWN_ARGUMENTS = ("down", "--remove-orphans")
 BASE, PUBLISHED, SECURE = (f"docker-compose.{name}yml" for name in ("", "published.", "secure."))
 # The files that compose adds to the project's file if no files are named.
 OVERRIDES = [f"{stem}.override.{end}" for stem in ("compose", "docker-compose") for end in ("yml", "yaml")]
@@ -191,8 +193,6 @@ class ComposeStack(Stack):
     def log_tail(self, service: str, lines: int) -> str:
         return self.engine.log_tail(self.container(service), lines)
 
-    # --- starting and stopping -------------------------------------------------------------------------------------
-
     def up(self, say: Say) -> None:
         self._undo()
         found = self.named()
@@ -274,22 +274,13 @@ class ComposeStack(Stack):
             READY_SECONDS,
         )
 
-    # --- faults ----------------------------------------------------------------------------------------------------
-
     @property
     def faults(self) -> Faults:
         # The project's containers have neither Go nor a built proxy.
-        proxies = (
-            None
-            if self._cli is None
-            else Proxies(
-                self.checkout,
-                self.settings,
-                lambda: proxy_targets(self.reach().place),
-                self._allow_proxies,
-                lambda: self.engine.gateway(),
-            )
-        )
+        proxies = None
+        if self._cli is not None:
+            places = self.checkout, self.settings, lambda: proxy_targets(self.reach().place)
+            proxies = Proxies(*places, self._allow_proxies, lambda: self.engine.gateway())
         return Faults(self._act, lambda service: self.wait_until_ready([service]), can_isolate=True, proxies=proxies)
 
     def _allow_proxies(self) -> None:
@@ -315,7 +306,3 @@ class ComposeStack(Stack):
             self.engine.reconnect(container)
         else:
             self.engine.act({"freeze": "pause", "thaw": "unpause"}.get(what, what), container)
-
-
-# Removes the controller's container as well; the volumes stay.
-DOWN_ARGUMENTS = ("down", "--remove-orphans")

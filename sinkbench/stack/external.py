@@ -176,7 +176,7 @@ class ExternalStack(Stack):
     def __init__(self, path: Path) -> None:
         """Raises StackError, with the line, if the file at `path`, or a file that it names, cannot be used."""
         self._file = load_stack_file(path)
-        self._endpoints = self._file.endpoints()
+        self._endpoints, self._lines = self._file.endpoints(), self._file.lines()
 
     @property
     def endpoints(self) -> Endpoints:
@@ -202,11 +202,11 @@ class ExternalStack(Stack):
     def up(self, say: Say) -> None:
         """Checks each endpoint's credentials and version. Raises StackError with a line for each failure."""
         asked = checks(self._endpoints, timeout_seconds=TIMEOUT_SECONDS, loadgens=True)
-        where, lines, found = self._endpoints.addresses(), self._lines(), _at_once(asked)
+        where, found = self._endpoints.addresses(), _at_once(asked)
         answering = [name for name, problem in found.items() if problem is None]
         found |= _at_once({name: partial(unsupported, self._endpoints, name) for name in answering})
         problems = [
-            f"{lines[name]}: {name} at {where[name]}: {problem.rstrip('.')}; {advice(problem)}"
+            f"{self._lines[name]}: {name} at {where[name]}: {problem.rstrip('.')}; {advice(problem)}"
             for name, problem in found.items()
             if problem is not None
         ]
@@ -215,9 +215,6 @@ class ExternalStack(Stack):
         if problems:
             raise StackError(redacted("\n".join(problems)))
         say(f"not measured on these clusters: {', '.join(self.facts().unmeasured)}")
-
-    def _lines(self) -> dict[str, str]:
-        return self._file.lines()
 
     def down(self) -> None:
         raise StackError(f"{self._file.path}: these clusters are other people's: nothing is started or stopped")

@@ -142,6 +142,7 @@ class KubernetesStack(ExternalStack):
         super().__init__(path)
         workers = {url.removeprefix("http://"): name for name, url in self._endpoints.connect.items()}
         self._endpoints = replace(self._endpoints, worker_ids=workers, stack_file=None)
+        self._lines = dict.fromkeys(checks(self._endpoints, loadgens=True), self.name)
         self._pods, self._notes = found.pods, found.notes
         self._lives = {name: lives_of(each) for name, each in self._there().items()}
 
@@ -151,9 +152,6 @@ class KubernetesStack(ExternalStack):
     def show(self) -> str:
         """Returns the stack file of what was found, which refers to its secrets by names of files."""
         return self._file.path.read_text(encoding="utf-8")
-
-    def _lines(self) -> dict[str, str]:
-        return dict.fromkeys(checks(self._endpoints, loadgens=True), self.name)
 
     def up(self, say: Say) -> None:
         super().up(say)
@@ -222,8 +220,6 @@ class KubernetesStack(ExternalStack):
         if not (found := self._pods.get(service)):
             raise StackError(f"{service}: has no pod in {self.name}; there are {', '.join(self._pods)}")
         return found[0]
-
-    # --- faults ----------------------------------------------------------------------------------------------------
 
     @property
     def faults(self) -> Faults:  # type: ignore[override]

@@ -131,8 +131,6 @@ class LocalStack(Stack):
     def log_tail(self, service: str, lines: int) -> str:
         return run(["tail", "-n", str(lines), str(self._log_file(service))]).stdout.rstrip()
 
-    # --- starting and stopping -------------------------------------------------------------------------------------
-
     def up(self, say: Say) -> None:
         # First, since a missing program is the most common failure.
         find_java()
@@ -230,8 +228,6 @@ class LocalStack(Stack):
             say,
             start,
         )
-
-    # --- faults ----------------------------------------------------------------------------------------------------
 
     @property
     def faults(self) -> Faults:

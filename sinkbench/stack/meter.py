@@ -103,22 +103,19 @@ class Meter:
     def read(self) -> Usage:
         """Safe from several threads: canaries of several sinks run at once."""
         with self._one_reader:
-            return self._take()
-
-    def _take(self) -> Usage:
-        used = {name: clock.seconds() for name, clock in self._clocks.items()}
-        if absent := [name for name in self._names if used.get(name) is None]:
-            pids = self._pids()
-            for name in absent:
-                self._clocks.pop(name, None)
-                if name in pids:
-                    self._clocks[name] = CpuClock(pids[name])
-                    used[name] = self._clocks[name].seconds()
-        for name, clock in self._clocks.items():
-            if name not in self._jvms or self._jvms[name].pid != clock.pid:
-                self._jvms[name] = JvmClock(clock.pid)
-        jvms = {name: self._jvms[name].seconds() for name in self._clocks}
-        memory = {name: resident_bytes(clock.pids) for name, clock in self._clocks.items()}
+            used = {name: clock.seconds() for name, clock in self._clocks.items()}
+            if absent := [name for name in self._names if used.get(name) is None]:
+                pids = self._pids()
+                for name in absent:
+                    self._clocks.pop(name, None)
+                    if name in pids:
+                        self._clocks[name] = CpuClock(pids[name])
+                        used[name] = self._clocks[name].seconds()
+            for name, clock in self._clocks.items():
+                if name not in self._jvms or self._jvms[name].pid != clock.pid:
+                    self._jvms[name] = JvmClock(clock.pid)
+            jvms = {name: self._jvms[name].seconds() for name in self._clocks}
+            memory = {name: resident_bytes(clock.pids) for name, clock in self._clocks.items()}
         return Usage(
             cpu_seconds={name: used.get(name) for name in self._names},
             jvm_cpu_seconds={name: parts for name, parts in jvms.items() if parts},

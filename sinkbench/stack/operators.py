@@ -2,7 +2,7 @@
 `kubernetes/plain`. Pure: it takes the API's objects as the API writes them, and `Read` gets them."""
 
 import base64
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -177,7 +177,9 @@ def _kafka(kafka: Object, found: Found, list_of: List) -> dict[str, Any]:
         found.file("kafka.pem", "\n".join(at["certificates"]))
         settings["ssl.ca.location"] = "kafka.pem"
     if "authentication" in listener:
-        user = next(_users_of(name, list_of), None)
+        mine = (each for each in list_of(USERS) if each["metadata"].get("labels", {}).get(STRIMZI) == name)
+        kind = {name_of(each): each.get("spec", {}).get("authentication", {}).get("type") for each in mine}
+        user = next((each for each in kind if kind[each] == "scram-sha-512"), None)
         if user is None:
             raise StackError(f"Kafka {name}: has no KafkaUser with scram-sha-512 for sinkbench; create one")
         password = found.file("kafka.password", _secret(user, "password", list_of))
@@ -186,13 +188,6 @@ def _kafka(kafka: Object, found: Found, list_of: List) -> dict[str, Any]:
         layers = ("SASL" if "authentication" in listener else "", "SSL" if listener.get("tls") else "PLAINTEXT")
         settings["security.protocol"] = "_".join(filter(None, layers))
     return {"bootstrap": at["bootstrapServers"], **({"settings": settings} if settings else {})}
-
-
-def _users_of(kafka: str, list_of: List) -> Iterator[str]:
-    for each in list_of(USERS):
-        labels, spec = each["metadata"].get("labels", {}), each.get("spec", {})
-        if labels.get(STRIMZI) == kafka and spec.get("authentication", {}).get("type") == "scram-sha-512":
-            yield name_of(each)
 
 
 def _elasticsearch(search: Object, namespace: str, found: Found, list_of: List) -> dict[str, Any]:

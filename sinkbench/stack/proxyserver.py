@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -40,7 +40,7 @@ class Toxic:
         return f"{self.type}_{self.stream}"
 
 
-class Toxiproxy:
+class Toxiproxy(AbstractContextManager["Toxiproxy"]):
     """One server with any number of proxies. Its methods raise ServiceError if it does not answer, or refuses."""
 
     def __init__(self, address: str, listen: str = "127.0.0.1") -> None:
@@ -48,9 +48,6 @@ class Toxiproxy:
         self._url = f"http://{address}"
         self._listen = listen
         self._http = http_client(Access(), TIMEOUT_SECONDS)
-
-    def __enter__(self) -> Toxiproxy:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._http.close()

@@ -14,7 +14,7 @@ from sinkbench.services.access import Access
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.versions import Supported
 from sinkbench.stack import Endpoint, Say
-from sinkbench.stack.processes import Program
+from sinkbench.stack.processes import Supervisor
 from sinkbench.stack.sections import SinkSection
 from sinkbench.stack.security import Security
 from sinkbench.topology import Node, Topology
@@ -56,22 +56,12 @@ class Place:
         return self.primaries.get(service) or self.layout.of(service)[0].name
 
 
-class Processes(Protocol):
-    def programs(self) -> list[Program]: ...
-
-    def start(self, name: str) -> None: ...
-
-    def stop(self, name: str) -> None: ...
-
-    def kill(self, name: str) -> None: ...
-
-
 @dataclass(frozen=True)
 class OwnNodes:
     """The nodes of a stack of processes, for a sink that changes their roles; `place` has their usual roles."""
 
     place: Callable[[], Place]
-    processes: Processes
+    processes: Supervisor
     data: Path
 
 

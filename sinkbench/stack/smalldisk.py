@@ -32,14 +32,14 @@ class SmallDisk:
             now = os.statvfs(self.path)
             used = (now.f_blocks - now.f_bfree + attempt // 5) * now.f_frsize
             # tmpfs takes size 0 as no limit.
-            problem = _mount("-o", f"remount,size={max(used, now.f_frsize)}", str(self.path))
+            problem = _problem("mount", "-o", f"remount,size={max(used, now.f_frsize)}", str(self.path))
             if not problem:
                 return
         raise StackError(f"{self.path} could not be filled: {problem}")
 
     def free(self) -> None:
         """Restores the size. Raises StackError if that fails."""
-        if problem := _mount("-o", f"remount,size={self._size_bytes}", str(self.path)):
+        if problem := _problem("mount", "-o", f"remount,size={self._size_bytes}", str(self.path)):
             raise StackError(f"{self.path} is still full: {problem}")
 
 
@@ -65,7 +65,7 @@ class SmallDisks:
             left = os.statvfs(path)
             size_bytes = max(size_bytes, 2 * (left.f_blocks - left.f_bfree) * left.f_frsize)
             SmallDisk(path, size_bytes).free()
-        elif problem := _mount("-t", "tmpfs", "-o", f"size={size_bytes},mode=0700", "sinkbench", str(path)):
+        elif problem := _problem("mount", "-t", "tmpfs", "-o", f"size={size_bytes},mode=0700", "sinkbench", str(path)):
             raise StackError(f"no small disk at {path}: {problem}")
         disk = SmallDisk(path, size_bytes)
         try:
@@ -78,16 +78,13 @@ class SmallDisks:
 
 def unmount_small_disk(path: Path) -> None:
     """Removes the small disk at `path` if there is one; the folder stays. Raises StackError if this account may not."""
-    if not path.is_mount():
+    if not path.is_mount() or not _problem("umount", str(path)):
         return
-    if (done := run(["umount", str(path)])).returncode != 0:
-        # A process that has just ended may keep a file open; --lazy frees the memory when it is closed.
-        done = run(["umount", "--lazy", str(path)])
-    if done.returncode != 0:
-        said = (done.stderr.strip().splitlines() or ["no message"])[0]
+    # A process that has just ended may keep a file open; --lazy frees the memory when it is closed.
+    if said := _problem("umount", "--lazy", str(path)):
         raise StackError(f"{said}; run as root: umount --lazy '{path}'")
 
 
-def _mount(*arguments: str) -> str:
-    done = run(["mount", *arguments])
+def _problem(*command: str) -> str:
+    done = run(command)
     return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["no message"])[0]

@@ -46,7 +46,8 @@ def answer_lines(summary: RunSummary) -> list[str]:
     """What a run shows, a paragraph each, the answer first; empty without cells to compare."""
     found, missing = _answers(summary), left_out(summary)
     if not found and missing:
-        advice = "; ".join(dict.fromkeys(filter(None, map(_advice, missing))))
+        early = [cell.at_least.code for cell in missing if cell.passed and cell.at_least is not None]
+        advice = "; ".join(dict.fromkeys(_ADVICE.get(code, _WARMER) for code in early))
         named = "; ".join(f"{cell_name(cell, summary)} ({_why(cell)})" for cell in missing)
         found = [f"No answer: {named}.{f' To have it: {advice}.' if advice else ''}"]
     return [*found, *(line for each in changes_of(summary) if (line := _change(each, summary)))]
@@ -65,10 +66,6 @@ def _why(cell: CellSummary) -> str:
     if cell.passed and usable_rate(cell) is not None:
         return "what it can answer was not checked"
     return cell.verdict if not cell.passed else "it has no rate"
-
-
-def _advice(cell: CellSummary) -> str | None:
-    return _ADVICE.get(cell.at_least.code, _WARMER) if cell.passed and cell.at_least is not None else None
 
 
 def _answers(summary: RunSummary) -> list[str]:
