@@ -1,6 +1,6 @@
 """Cells, trials, samples and runs that nobody took: each builder fills in what a test does not care about."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,24 +9,15 @@ import numpy as np
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import Cell
+from sinkbench.plan.plan import Plan
 from sinkbench.results import Audit, CellSummary, PlanRef, RatePerSecond, RunSummary, TrialRecord
 from sinkbench.summary.selftest import PROBES
 from tests.support.reasons import because
 
-__all__ = [
-    "CELL",
-    "CLEAN",
-    "JDBC",
-    "OTHER",
-    "a_cell",
-    "cell_in_blocks",
-    "cell_summary",
-    "connectors_in",
-    "run_summary",
-    "sample",
-    "trial",
-    "watched_and_not",
-]
+
+def plan_of(*pipelines: object, **keys: object) -> Plan:
+    """A plan of these pipelines, or of postgres/jdbc."""
+    return Plan.model_validate({"name": "p", "pipelines": list(pipelines) or ["postgres/jdbc"], **keys})
 
 
 def a_cell(pipeline: str = "postgres/jdbc", multiple: int = 1, workers: int = 3, **fields: Any) -> Cell:
@@ -104,6 +95,19 @@ def run_summary(*cells: CellSummary, **fields: object) -> RunSummary:
 def sample(seconds: float, stored: int | None, **read: Any) -> Sample:
     """A sample of which nothing was read but what is given."""
     return Sample(seconds, stored, **read)
+
+
+def drain_of(cores: Mapping[str, float], rate: int = 100, **signs: float) -> list[Sample]:
+    """A drain of ten seconds at this rate by services that use so many cores; `signs` rise by so much a second."""
+    return [
+        sample(
+            at,
+            rate * at,
+            cpu_seconds={name: 5 + used * at for name, used in cores.items()},
+            signs={name: 50 + rise * at for name, rise in signs.items()},
+        )
+        for at in range(11)
+    ]
 
 
 def connectors_in(folder: Path, *pipelines: str, text: str = "{}") -> Path:

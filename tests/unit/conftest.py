@@ -17,7 +17,7 @@ def own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("SINKBENCH_")]:
+    for name in [name for name in os.environ if name.startswith(("SINKBENCH_", "COMPOSE_"))]:
         monkeypatch.delenv(name)
 
 

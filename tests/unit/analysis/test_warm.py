@@ -1,27 +1,14 @@
 """How much of their CPU time JVMs spend on themselves."""
 
+from functools import partial
+
 import pytest
 
-from sinkbench.analysis.samples import COMPILER, Sample, compiling_share, jvm_cpu_per_million, jvm_cpu_seconds
+from sinkbench.analysis.samples import COMPILER, compiling_share, jvm_cpu_per_million, jvm_cpu_seconds
 from sinkbench.results import JvmCpu
-from tests.support.trials import sample
+from tests.support.trials import drain_of, sample
 
-SECONDS = 11
-
-
-def drain(**signs: float) -> list[Sample]:
-    """A drain of 1,000 records in ten seconds, with Kafka on one core, two workers on half a core each; and signs that
-    rise by so much a second."""
-    cores = {"kafka": 1.0, "connect-1": 0.5, "connect-2": 0.5, "postgres": 2.0, "controller": 9.0}
-    return [
-        sample(
-            second,
-            100 * second,
-            cpu_seconds={name: 5 + used * second for name, used in cores.items()},
-            signs={name: 100 + rise * second for name, rise in signs.items()},
-        )
-        for second in range(SECONDS)
-    ]
+drain = partial(drain_of, {"kafka": 1.0, "connect-1": 0.5, "connect-2": 0.5, "postgres": 2.0, "controller": 9.0})
 
 
 def test_what_jvms_spend_on_themselves_is_taken_from_the_middle_of_the_drain() -> None:

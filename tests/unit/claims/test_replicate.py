@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from sinkbench.cli.main import main
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import PlanRef
 from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.summary.cells import summarize
+from tests.support.commands import Command
 from tests.support.trials import connectors_in, run_summary, trial
 
 
@@ -29,13 +29,11 @@ def results(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
-def test_a_claim_is_set_against_the_newest_run_of_its_plan(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replicate", "part8", "--results", str(results)]) == 0
-    text = capsys.readouterr().out
+def test_a_claim_is_set_against_the_newest_run_of_its_plan(results: Path, sinkbench: Command) -> None:
+    text = sinkbench.done("replicate", "part8", "--results", results)
     assert max(map(len, text.splitlines())) <= 100
     assert "  sinkbench race connections    # 2 claims" in text
-    assert main(["replicate", "part8", "--json", "--results", str(results)]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(sinkbench.done("replicate", "part8", "--json", "--results", results))
     (ratio,) = (each for each in found["claims"] if each["number"] == 21)
     assert (ratio["verdict"], ratio["measured"], ratio["run"][-6:]) == ("replicated", ["20 (19.9-20) times"], "-quick")
     (bulk,) = (each for each in found["claims"] if each["number"] == 23)
@@ -44,15 +42,15 @@ def test_a_claim_is_set_against_the_newest_run_of_its_plan(results: Path, capsys
 
 
 def test_without_a_run_the_commands_that_would_decide_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Command
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["replicate", "part8-21-postgres-against-elasticsearch"]) == 0
-    assert "no run of plan quick" in (text := capsys.readouterr().out)
+    text = sinkbench.done("replicate", "part8-21-postgres-against-elasticsearch")
+    assert "no run of plan quick" in text
     assert text.endswith("Runs that are missing:\n  sinkbench race quick    # 1 claim\n")
-    assert main(["replicate", "--results", "nowhere"]) == 2
+    sinkbench.refused("replicate", "--results", "nowhere")
 
 
-def test_an_unknown_name_ends_with_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replicate", "part9"]) == 2
-    assert capsys.readouterr().err == "sinkbench: part9: is no claim and no article; did you mean 'part8'?\n"
+def test_an_unknown_name_ends_with_exit_code_2(sinkbench: Command) -> None:
+    said = "sinkbench: part9: is no claim and no article; did you mean 'part8'?\n"
+    assert sinkbench.refused("replicate", "part9") == said

@@ -61,6 +61,7 @@ CLIENTS = "confluent_kafka docker duckdb elasticsearch httpx psutil psycopg scip
         ("assert main(['runs', '--results', FOLDER]) == 0", CLIENTS),
         ("assert main(['show', '--results', FOLDER]) == 0", CLIENTS),
         ("import sinkbench.cli.stack", "numpy scipy sinkbench.race.session"),
+        ("from sinkbench.cli import race, runs, selftest, stack", "jinja2 sinkbench.report"),
     ],
 )
 def test_a_short_command_loads_no_more_than_it_needs(code: str, heavy: str, tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ from sinkbench.errors import ServiceError, StackError
 from sinkbench.limits import measure
 from sinkbench.limits.measure import LimitJob, connector_jobs, connector_limit
 from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import Plan
 from sinkbench.sinks import Capabilities
 from sinkbench.trial.names import Names
 from tests.support.fakecluster import FakeCluster, FakeSink, resources
 from tests.support.silent import Silent
+from tests.support.trials import plan_of
 
 PIPELINES = [
     "postgres/jdbc",
@@ -54,7 +54,7 @@ class Discarding(FakeCluster):
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Discarding:
     monkeypatch.setattr(measure, "POLL_SECONDS", 0.001)
-    return Discarding(Plan.model_validate({"name": "p", "pipelines": PIPELINES, "seed": 1, "limits": True}))
+    return Discarding(plan_of(*PIPELINES, seed=1, limits=True))
 
 
 def jobs(cluster: Discarding) -> list[LimitJob]:

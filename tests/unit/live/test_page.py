@@ -1,6 +1,5 @@
 """The live page as a browser asks for it: a real server on a free port of this machine."""
 
-import os
 import signal
 import socket
 import subprocess
@@ -96,10 +95,9 @@ def test_a_foreign_host_is_refused_and_its_own_names_are_not(page: LivePage) -> 
         assert httpx.get(page.address, headers={"Host": host}).status_code == 200
 
 
+@pytest.mark.usefixtures("no_settings")
 @pytest.mark.parametrize("what", ["live page", "metrics"])
 def test_a_taken_port_is_found_before_all_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    for name in [name for name in os.environ if name.startswith("SINKBENCH_")]:
-        monkeypatch.delenv(name)
     monkeypatch.setenv("SINKBENCH_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SINKBENCH_PORT_OFFSET", "0")
     with socket.create_server(("127.0.0.1", 0)) as taken:

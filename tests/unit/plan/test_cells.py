@@ -9,19 +9,13 @@ from pydantic import ValidationError
 
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import blocks, expand
-from sinkbench.plan.plan import Plan, load_plan
-from tests.support.trials import a_cell, connectors_in
-
-
-def plan_of(**keys: object) -> Plan:
-    return Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], **keys})
+from sinkbench.plan.plan import load_plan
+from tests.support.trials import a_cell, connectors_in, plan_of
 
 
 def test_a_cell_is_a_pipeline_at_a_multiple_of_the_workers() -> None:
-    plan = plan_of(
-        pipelines=["postgres/jdbc", {"pipeline": "elasticsearch/camel-bulk", "multiples": [3], "overrides": {"a": 1}}],
-        multiples=[1, 2],
-    )
+    bulk = {"pipeline": "elasticsearch/camel-bulk", "multiples": [3], "overrides": {"a": 1}}
+    plan = plan_of("postgres/jdbc", bulk, multiples=[1, 2])
     cells = expand(plan, workers=3)
     assert [cell.key for cell in cells] == ["postgres/jdbc@3x1", "postgres/jdbc@3x2", "elasticsearch/camel-bulk@3x3"]
     assert [cell.tasks for cell in cells] == [3, 6, 9]

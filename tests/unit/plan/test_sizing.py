@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from sinkbench.analysis.rates import rate_from_pilot
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import Plan
 from sinkbench.plan.sizing import (
     FEWEST_FOR_DISK,
     MAXIMUM_RECORDS,
@@ -23,7 +22,7 @@ from sinkbench.plan.sizing import (
 )
 from sinkbench.results import Audit, Rescale
 from tests.support.reasons import because
-from tests.support.trials import trial
+from tests.support.trials import plan_of, trial
 
 
 def test_the_number_of_records_stays_within_its_bounds_and_large_ones_need_be_fewer() -> None:
@@ -58,8 +57,8 @@ def test_a_pilot_without_progress_has_no_rate(stored: list[int]) -> None:
     assert rate_from_pilot(range(len(stored)), stored) is None
 
 
-ANY = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
-PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "drain": {"window_seconds": 10}})
+ANY = plan_of()
+PLAN = plan_of(drain={"window_seconds": 10})
 CELL = expand(PLAN, 3)[0]
 SHORT = [because("too short", ReasonCode.TOO_SHORT)]
 TWICE = Audit(produced=100, stored=101, lost=0, duplicates=1)

@@ -6,11 +6,11 @@ import pytest
 
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import Plan
 from sinkbench.race import canary
 from sinkbench.race.canary import Failed, check_pipelines, line_of
+from tests.support.trials import plan_of
 
-CELL = expand(Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]}), 3)[0]
+CELL = expand(plan_of(), 3)[0]
 WHY = "10 of 10 records did not arrive in postgres"
 LEFT = "(left there: delete what is not yours); collection.name.format names it"
 OWN = "of_tides_ab12cd_canary_1"

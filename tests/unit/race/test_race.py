@@ -21,11 +21,11 @@ from sinkbench.sinks import SinkSettings
 from sinkbench.trial.resources import Observer
 from sinkbench.trial.workloads.drain import Pilot
 from tests.support.fakecluster import FakeCluster, FakeSink, Quiet
+from tests.support.trials import plan_of
 
 
 def plan(**keys: object) -> Plan:
-    whole = {"name": "p", "pipelines": ["postgres/jdbc", "elasticsearch/camel-bulk"], "trials": 2, "seed": 1, **keys}
-    return Plan.model_validate(whole)
+    return plan_of(**{"pipelines": ["postgres/jdbc", "elasticsearch/camel-bulk"], "trials": 2, "seed": 1, **keys})
 
 
 def race(cluster: FakeCluster, results: Path, earlier: Earlier | None = None) -> tuple[RunSummary, Quiet, RunFolder]:

@@ -9,7 +9,6 @@ import pytest
 from rich.console import Console
 
 from sinkbench.errors import Interrupted, StackError
-from sinkbench.plan.plan import Plan
 from sinkbench.race import session
 from sinkbench.race.lock import StarterNote, only_race
 from sinkbench.race.resume import load_unfinished
@@ -18,8 +17,9 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Usage
 from tests.support.fakecluster import FakeCluster
 from tests.support.present import present
+from tests.support.trials import plan_of
 
-PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "trials": 2, "seed": 1})
+PLAN = plan_of(trials=2, seed=1)
 
 
 class FakeStack:

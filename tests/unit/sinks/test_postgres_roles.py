@@ -1,6 +1,5 @@
 """Which node of PostgreSQL is the primary, by the file that says so, without a server."""
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,9 +41,7 @@ class Processes:
 
 
 @pytest.fixture
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    for name in [name for name in os.environ if name.startswith("SINKBENCH_")]:
-        monkeypatch.delenv(name)
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_settings: None) -> Settings:
     (tmp_path / "trio.yaml").write_text("postgres: {nodes: 3}\n")
     monkeypatch.setenv("SINKBENCH_TOPOLOGY", "trio.yaml")
     monkeypatch.setenv("SINKBENCH_HOME", str(tmp_path / "home"))

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from sinkbench.analysis.latency import latency_of
-from sinkbench.cli.main import main
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import MODES
 from sinkbench.results import Connections, Lag
 from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.summary.cells import summary_of
+from tests.support.commands import Command
 from tests.support.trials import connectors_in, trial
 
 CPU = {"kafka": 0.5, "connect": 6.0, "postgres": 10.0}
@@ -57,15 +57,12 @@ def results(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
-def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
-    assert main(["size", *arguments, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+def asked(sinkbench: Command, *arguments: object) -> Any:
+    return json.loads(sinkbench.done("size", *arguments, "--json"))
 
 
-def test_the_newest_runs_of_each_mode_and_the_scaling_are_read(
-    results: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = asked(capsys, "--rate", "20000", "--p99", "1s", "--results", str(results))
+def test_the_newest_runs_of_each_mode_and_the_scaling_are_read(results: Path, sinkbench: Command) -> None:
+    found = asked(sinkbench, "--rate", "20000", "--p99", "1s", "--results", results)
     assert [run[6:8] for run in found["runs"]] == [str(day) for day in (QUICK, SUSTAIN, SCALING)]
     jdbc, bulk = found["pipelines"]
     assert (jdbc["pipeline"], jdbc["state"], jdbc["curve"]) == ("postgres/jdbc", "qualifies", "law")
@@ -75,56 +72,49 @@ def test_the_newest_runs_of_each_mode_and_the_scaling_are_read(
     assert bulk["not_decided"][0].startswith("p99: no constant load")
 
 
-def test_a_newer_failure_is_read_and_holds_for_as_many_tasks(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_newer_failure_is_read_and_holds_for_as_many_tasks(results: Path, sinkbench: Command) -> None:
     content = {"name": "connections", "pipelines": [BULK], "multiples": [8]}
     run = store(results.parent, 28, content, failed="no connections")
-    found = asked(capsys, "--rate", "20000", "--results", str(results))
+    found = asked(sinkbench, "--rate", "20000", "--results", results)
     assert found["runs"][0] == run
     assert [each["state"] for each in found["pipelines"]] == ["qualifies", "qualifies"]
-    found = asked(capsys, "--rate", "580000", "--headroom", "0", "--results", str(results))
+    found = asked(sinkbench, "--rate", "580000", "--headroom", "0", "--results", results)
     (bulk,) = (each for each in found["pipelines"] if each["fails"])
     assert "with 24: invalid: no connections" in bulk["fails"][0]
 
 
-def test_what_is_printed_fits_a_screen_and_says_what_is_assumed(
-    results: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["size", "latest", "--rate", "20000", "--keep-days", "7", "--results", str(results)]) == 0
-    told = capsys.readouterr().out.splitlines()
+def test_what_is_printed_fits_a_screen_and_says_what_is_assumed(results: Path, sinkbench: Command) -> None:
+    told = sinkbench.done("size", "latest", "--rate", 20_000, "--keep-days", 7, "--results", results).splitlines()
     assert told[0] == "Asked: 20,000 records/s of 512 bytes, 30 % headroom"
     assert told[1] == "From 20261124T000000Z-quick"
     assert "Assumed: 2 cores a worker, 1 may fail" in told[-1]
     assert (len(told) <= 40, max(map(len, told)) <= 100) == (True, True)
 
 
-def test_a_run_is_named_as_everywhere_and_one_that_is_not_finished_says_so(
-    results: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_is_named_as_everywhere_and_one_that_is_not_finished_says_so(results: Path, sinkbench: Command) -> None:
     short = store(results.parent, 28, {"name": "short", "pipelines": [JDBC]}, 2, complete=False)
     # It is not among those that are read without a name.
-    assert "short" not in str(asked(capsys, "--rate", "9", "--results", str(results))["runs"])
-    assert main(["size", "latest", "--rate", "9", "--results", str(results)]) == 3
-    told = " ".join(capsys.readouterr().out.split())
+    assert "short" not in str(asked(sinkbench, "--rate", "9", "--results", results)["runs"])
+    code, out, _ = sinkbench("size", "latest", "--rate", 9, "--results", results)
+    told = " ".join(out.split())
+    assert code == 3
     assert f"From {short} (not finished)" in told
     assert f"postgres/jdbc: rate: 2 final trials, 3 are needed: sinkbench resume {short}" in told
-    assert main(["size", "2026", "--rate", "9", "--results", str(results)]) == 2
-    assert "is the beginning of 5 runs" in capsys.readouterr().err
+    assert "is the beginning of 5 runs" in sinkbench.refused("size", "2026", "--rate", 9, "--results", results)
 
 
-def test_the_exit_code_says_whether_any_qualifies(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_exit_code_says_whether_any_qualifies(results: Path, sinkbench: Command) -> None:
     for more, code in (((), 0), (("--queries", "all"), 3)):
-        assert main(["size", "--rate", "20000", "--results", str(results), *more]) == code
-    assert main(["size", f"202611{SCALING}", "--rate", "9000000", "--results", str(results)]) == 1
-    assert "by the fitted law" in capsys.readouterr().out
+        assert sinkbench("size", "--rate", 20_000, "--results", results, *more).code == code
+    ended = sinkbench("size", f"202611{SCALING}", "--rate", 9_000_000, "--results", results)
+    assert (ended.code, "by the fitted law" in ended.out) == (1, True)
 
 
 def test_without_a_run_the_commands_that_measure_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Command
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["size", "--rate", "20000"]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
+    told = sinkbench.refused("size", "--rate", 20_000)
     for plan in ("scaling", "capacity", "sustain"):
         assert f"`sinkbench race {plan}`" in told
 
@@ -146,9 +136,6 @@ def test_without_a_run_the_commands_that_measure_are_named(
     ],
 )
 def test_what_cannot_be_asked_ends_with_one_line(
-    tmp_path: Path, arguments: str, words: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, arguments: str, words: str, sinkbench: Command
 ) -> None:
-    assert main(["size", *arguments.split(), "--results", str(tmp_path)]) == 2
-    told = capsys.readouterr()
-    assert words in told.err
-    assert (told.out, told.err.count("\n")) == ("", 1)
+    assert words in sinkbench.refused("size", *arguments.split(), "--results", tmp_path)

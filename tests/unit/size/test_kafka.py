@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.cli.main import main
 from sinkbench.size.kafka import Cluster, fewest_brokers
+from tests.support.commands import Command
 
 # Of AWS's sizing article: its tables and text, with what its 80 % are printed as.
 PUBLISHED = list(csv.DictReader((Path(__file__).parent / "published.csv").read_text(encoding="utf-8").splitlines()))
@@ -71,26 +71,23 @@ def test_the_fewest_brokers_are_enough_and_one_fewer_is_not(cluster: Cluster, ra
 OF_EACH = ["--storage-mb", "250", "--storage-network-mb", "81.25", "--network-mb", "96", "--groups", "2"]
 
 
-def test_a_sweep_has_a_row_a_cluster_and_a_rate_its_fewest_brokers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_has_a_row_a_cluster_and_a_rate_its_fewest_brokers(sinkbench: Command) -> None:
     asked = ["size", "kafka", *OF_EACH, "--brokers", "3..12", "--rate", "20000", "--bytes", "4096"]
-    assert main(asked) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = sinkbench.done(*asked).splitlines()
     assert [line.split()[0] for line in lines if line[0].isdigit()] == [*map(str, range(3, 13))]
     assert lines[-3] == "Fewest brokers for 82 MB/s at 80 %: 5 (68 % of 120 MB/s; network binds)"
     assert max(map(len, lines)) <= 100
-    assert main([*asked, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(sinkbench.done(*asked, "--json"))
     assert (found["rate_mb"], found["fewest"]["brokers"], len(found["clusters"])) == (81.92, 5, 10)
-    assert main(["size", "kafka", *OF_EACH, "--rate-mb", "57.6", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["fewest"]["brokers"] == 3
+    found = json.loads(sinkbench.done("size", "kafka", *OF_EACH, "--rate-mb", 57.6, "--json"))
+    assert found["fewest"]["brokers"] == 3
 
 
-def test_a_limit_that_is_infinite_is_none_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_limit_that_is_infinite_is_none_in_json(sinkbench: Command) -> None:
     alone = ["--brokers", "1", "--replicas", "1", "--groups", "0", "--storage-mb", "250", "--network-mb", "96"]
-    assert main(["size", "kafka", *alone]) == 0
-    assert capsys.readouterr().out.count("no limit") == 2
-    assert main(["size", "kafka", *alone, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["clusters"][0]["terms_mb"]["network"] is None
+    assert sinkbench.done("size", "kafka", *alone).count("no limit") == 2
+    found = json.loads(sinkbench.done("size", "kafka", *alone, "--json"))
+    assert found["clusters"][0]["terms_mb"]["network"] is None
 
 
 @pytest.mark.parametrize(
@@ -112,8 +109,5 @@ def test_a_limit_that_is_infinite_is_none_in_json(capsys: pytest.CaptureFixture[
         ("", "needs --brokers for a limit, or a rate"),
     ],
 )
-def test_a_size_that_is_none_ends_with_one_line(asked: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["size", "kafka", *OF_EACH, *asked.split()]) == 2
-    told = capsys.readouterr()
-    assert words in told.err
-    assert (told.out, told.err.count("\n")) == ("", 1)
+def test_a_size_that_is_none_ends_with_one_line(asked: str, words: str, sinkbench: Command) -> None:
+    assert words in sinkbench.refused("size", "kafka", *OF_EACH, *asked.split())

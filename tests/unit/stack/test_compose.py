@@ -1,6 +1,5 @@
 """The containers' command lines and files, and what is made of the engine's answers; no engine is asked."""
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -95,10 +94,8 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
 
 
 @pytest.fixture
-def cli(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+def cli(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_settings: None) -> Made:
     """Makes a command for settings with these values, and none of the machine's."""
-    for name in [name for name in os.environ if name.startswith(("SINKBENCH_", "COMPOSE_"))]:
-        monkeypatch.delenv(name)
 
     def made(**given: str) -> ComposeCli:
         for name, value in given.items():
@@ -252,46 +249,26 @@ class Engine:
     project = ""
 
     def __init__(self, found: list[Container]) -> None:
-        self.found = found
-
-    def project_of(self, host: str) -> str | None:
-        return None
-
-    def containers(self) -> list[Container]:
-        return self.found
-
-    def used(self, each: Container) -> tuple[float | None, float | None]:
-        return 1.5, 2.0
-
-    def out_of_memory(self, since: float, until: float) -> set[str]:
-        return set()
-
-    def inspect(self, each: Container) -> dict[str, Any]:
-        return {"State": {}}
-
-    def log_tail(self, each: Container, lines: int) -> str:
-        return "its log"
-
-    def process_id(self, each: Container) -> int | None:
-        return None
-
-    def data_root(self) -> str:
-        return "/"
+        self.containers = lambda: found
+        self.used = lambda each: (1.5, 2.0)
+        self.out_of_memory = lambda since, until: set()
+        self.inspect = lambda each: {"State": {}}
+        self.log_tail = lambda each, lines: "its log"
+        self.process_id = lambda each: None
+        self.data_root = lambda: "/"
+        self.project_of = lambda host: None
 
 
-class Cli:
+def cli_of(config: dict[str, Any], engine: Engine, left: list[Container]) -> SimpleNamespace:
     """The command of a project with these services; `up` fails, and leaves these containers."""
 
-    def __init__(self, config: dict[str, Any], engine: Engine, left: list[Container]) -> None:
-        self._config, self._engine, self._left = config, engine, left
-
-    def config(self) -> dict[str, Any]:
-        return {"name": "ours", "services": self._config}
-
-    def run(self, *arguments: str, **_: object) -> Any:
+    def run(*arguments: str, **_: object) -> Any:
         failed = arguments[0] == "up"
-        self._engine.found = self._left if failed else self._engine.found
+        if failed:
+            engine.containers = lambda: left
         return SimpleNamespace(returncode=int(failed), stdout="", stderr="started\nthe end")
+
+    return SimpleNamespace(config=lambda: {"name": "ours", "services": config}, run=run)
 
 
 Opened = Callable[..., ComposeStack]
@@ -308,7 +285,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
     ) -> ComposeStack:
         engine = Engine(found)
         monkeypatch.setattr(compose, "DockerEngine", lambda project: engine)
-        monkeypatch.setattr(compose, "ComposeCli", lambda *_: Cli(config, engine, left or []))
+        monkeypatch.setattr(compose, "ComposeCli", lambda *_: cli_of(config, engine, left or []))
         return ComposeStack(Settings(**settings).with_layout(layout), Path("/a b/checkout"))
 
     return made

@@ -1,7 +1,6 @@
 """What each node of a local stack starts with, what it waits for, and where it is reached."""
 
 import getpass
-import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -22,10 +21,8 @@ Made = Callable[..., Settings]
 
 
 @pytest.fixture
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_settings: None) -> Made:
     """Settings with these values, and none of the machine's; a path holds a space."""
-    for name in [name for name in os.environ if name.startswith("SINKBENCH_")]:
-        monkeypatch.delenv(name)
 
     def made(topology: str = "published", **given: str) -> Settings:
         monkeypatch.setenv("SINKBENCH_TOPOLOGY", topology)

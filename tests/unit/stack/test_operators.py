@@ -31,55 +31,30 @@ def secret(name: str, **values: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "data": data}
 
 
+def bench(kind: str, spec: dict[str, Any], **status: Any) -> list[dict[str, Any]]:
+    return [{"kind": kind, "metadata": {"name": "bench"}, "spec": spec, "status": status}]
+
+
 def of_operators() -> Objects:
     kafka = {"strimzi.io/cluster": "bench", "strimzi.io/kind": "Kafka"}
     connect = {"strimzi.io/cluster": "bench", "strimzi.io/kind": "KafkaConnect"}
+    scram, bootstrap = {"authentication": {"type": "scram-sha-512"}}, "bench-kafka-bootstrap.ns.svc"
+    asked = [{"name": "tls", "port": 9093, "tls": True, **scram}, {"name": "plain", "port": 9092, "tls": False}]
+    listeners = [
+        {"name": "tls", "bootstrapServers": f"{bootstrap}:9093", "certificates": [PEM]},
+        {"name": "plain", "bootstrapServers": f"{bootstrap}:9092"},
+    ]
+    workers = {"replicas": 2, "metricsConfig": {"type": "jmxPrometheusExporter"}}
+    user = {"metadata": {"name": "loader", "labels": {"strimzi.io/cluster": "bench"}}, "spec": scram}
+    search = bench("Elasticsearch", {"version": "9.5.1"}, health="green", phase="Ready")
     return {
-        "kafkas.kafka.strimzi.io": [
-            {
-                "kind": "Kafka",
-                "metadata": {"name": "bench"},
-                "spec": {
-                    "kafka": {
-                        "listeners": [
-                            {"name": "tls", "port": 9093, "tls": True, "authentication": {"type": "scram-sha-512"}},
-                            {"name": "plain", "port": 9092, "tls": False},
-                        ]
-                    }
-                },
-                "status": {
-                    **READY,
-                    "listeners": [
-                        {"name": "tls", "bootstrapServers": "bench-kafka-bootstrap.ns.svc:9093", "certificates": [PEM]},
-                        {"name": "plain", "bootstrapServers": "bench-kafka-bootstrap.ns.svc:9092"},
-                    ],
-                },
-            }
-        ],
-        "kafkaconnects.kafka.strimzi.io": [
-            {
-                "kind": "KafkaConnect",
-                "metadata": {"name": "bench"},
-                "spec": {"replicas": 2, "metricsConfig": {"type": "jmxPrometheusExporter"}},
-                "status": {**READY, "url": "http://bench-connect-api.ns.svc:8083"},
-            }
-        ],
-        "kafkausers.kafka.strimzi.io": [
-            {
-                "metadata": {"name": "loader", "labels": {"strimzi.io/cluster": "bench"}},
-                "spec": {"authentication": {"type": "scram-sha-512"}},
-            }
-        ],
-        "elasticsearches.elasticsearch.k8s.elastic.co": [
-            {
-                "metadata": {"name": "bench"},
-                "spec": {"version": "9.5.1"},
-                "status": {"health": "green", "phase": "Ready"},
-            }
-        ],
-        "clusters.postgresql.cnpg.io": [
-            {"metadata": {"name": "bench"}, "spec": {}, "status": {"readyInstances": 2, "writeService": "bench-rw"}}
-        ],
+        "kafkas.kafka.strimzi.io": bench("Kafka", {"kafka": {"listeners": asked}}, **READY, listeners=listeners),
+        "kafkaconnects.kafka.strimzi.io": bench(
+            "KafkaConnect", workers, **READY, url="http://bench-connect-api.ns:8083"
+        ),
+        "kafkausers.kafka.strimzi.io": [user],
+        "elasticsearches.elasticsearch.k8s.elastic.co": search,
+        "clusters.postgresql.cnpg.io": bench("Cluster", {}, readyInstances=2, writeService="bench-rw"),
         "poolers.postgresql.cnpg.io": [{"metadata": {"name": "bench-pooler"}}],
         "secrets": [
             secret("loader", password="of-kafka"),  # noqa: S106

@@ -3,8 +3,7 @@
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from sinkbench.errors import StackError
 from sinkbench.stack.processes import SERVICES_OF, CpuClock, check_ports_free
 from tests.support.present import present
+from tests.support.waiting import until
 
 LISTEN = """
 import socket, time
@@ -46,13 +46,6 @@ def test_a_service_of_a_stack_is_named_with_the_command_that_stops_it(tmp_path: 
         assert "of the stack" not in refused(port)
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_a_child_that_began_a_moment_ago_is_counted_at_the_next_reading() -> None:
     script = "import subprocess, sys; input(); subprocess.run([sys.executable, '-c', 'while True: pass'])"
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE) as process:
@@ -62,8 +55,7 @@ def test_a_child_that_began_a_moment_ago_is_counted_at_the_next_reading() -> Non
             assert clock.seconds() is not None
             present(process.stdin).write(b"\n")
             process.stdin.flush()
-            wait_until(lambda: len(parent.children()) == 1)
-            children = parent.children()
+            children = until(parent.children)
             clock.seconds()
             assert clock.pids == [process.pid, children[0].pid]
         finally:

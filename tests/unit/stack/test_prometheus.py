@@ -1,17 +1,18 @@
 """CPU time and memory by PromQL, as a scripted Prometheus answers."""
 
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from sinkbench.errors import StackError
 from sinkbench.stack.external import ExternalStack, load_stack_file
 from sinkbench.stack.prometheus import PrometheusSection
+from tests.support.tlsserver import served
 
 ANSWERS = {
     "cpu": [{"metric": {}, "value": [1, "12.5"]}],
@@ -22,32 +23,16 @@ ANSWERS = {
 }
 
 
-class _Prometheus(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        (query,) = parse_qs(urlsplit(self.path).query)["query"]
-        if query in ANSWERS:
-            said = {"status": "success", "data": {"resultType": "vector", "result": ANSWERS[query]}}
-        else:
-            said = {"status": "error", "errorType": "bad_data", "error": "parse error"}
-        body = json.dumps(said).encode()
-        self.send_response(200 if query in ANSWERS else 400)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Says nothing."""
+def answer(request: Request) -> JSONResponse:
+    if (query := request.query_params["query"]) not in ANSWERS:
+        return JSONResponse({"status": "error", "errorType": "bad_data", "error": "parse error"}, 400)
+    return JSONResponse({"status": "success", "data": {"resultType": "vector", "result": ANSWERS[query]}})
 
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Prometheus)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(Starlette(routes=[Route("/api/v1/query", answer)])) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 def test_what_has_an_answer_is_measured_and_the_rest_is_left_out(url: str) -> None:

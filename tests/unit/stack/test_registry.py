@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from sinkbench.cli.main import main
-from sinkbench.errors import EXIT_UNUSABLE, StackError
+from sinkbench.errors import StackError
 from sinkbench.sinks import Sink, open_sink, sink_kind, sinks_of, stamping_sinks
 from sinkbench.stack import Endpoint, Endpoints, registry
 from sinkbench.stack.assembly import checks
 from sinkbench.stack.external import load_stack_file
+from tests.support.commands import Command
 from tests.support.sinkpackage import install
 
 TINY = """
@@ -95,7 +95,7 @@ def test_a_sink_of_another_package_has_its_section_its_check_and_is_opened(bring
     ],
 )
 def test_a_sink_that_cannot_be_used_is_one_line_that_names_its_package(
-    bring: Bring, tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str, says: str
+    bring: Bring, tmp_path: Path, sinkbench: Command, value: str, says: str
 ) -> None:
     bring(tiny=value)
     with pytest.raises(StackError, match="the sink tiny of the package sinkbench-tiny") as refused:
@@ -103,10 +103,7 @@ def test_a_sink_that_cannot_be_used_is_one_line_that_names_its_package(
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
     (tmp_path / "mine.yaml").write_text(LEAST)
-    assert main(["up", "--stack", str(tmp_path / "mine.yaml")]) == EXIT_UNUSABLE
-    said = capsys.readouterr().err
-    assert says in said
-    assert "Traceback" not in said
+    assert says in sinkbench.refused("up", "--stack", tmp_path / "mine.yaml")
     # The others can be used all the same where they are named.
     assert sink_kind("postgres").name == "postgres"
 

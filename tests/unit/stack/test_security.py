@@ -3,18 +3,18 @@
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography import x509
-from ruamel.yaml import YAML
 
 from sinkbench.errors import SettingsError
 from sinkbench.secrets import redacted
-from sinkbench.settings import CHECKOUT, load_settings
+from sinkbench.settings import load_settings
 from sinkbench.stack.certificates import issue, make_authority, secure_processes
 from sinkbench.stack.containersecurity import make_all
 from sinkbench.stack.security import OF_CONTAINERS, Security, kept_security
+from tests.support.present import present
+from tests.unit.stack.test_compose import services
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 # The last one cannot be had in the DNS, and compose names containers so.
@@ -65,19 +65,12 @@ def test_a_stack_listens_elsewhere_only_if_it_is_secured(monkeypatch: pytest.Mon
 NODES = ("kafka", "elasticsearch", "postgres", "pgbouncer")
 
 
-def services(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = YAML(typ="safe").load((CHECKOUT / name).read_text())["services"]
-    return found
-
-
 BASE, SECURE = services("docker-compose.yml"), services("docker-compose.secure.yml")
 
 
 def made(folder: Path) -> Security:
     make_all(folder, NODES, "ours")
-    found = kept_security(folder / "controller", OF_CONTAINERS)
-    assert found is not None
-    return found
+    return present(kept_security(folder / "controller", OF_CONTAINERS))
 
 
 def test_every_service_is_secured_sees_a_volume_of_its_own_and_starts_after_it_is_filled(tmp_path: Path) -> None:

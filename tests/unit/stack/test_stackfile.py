@@ -50,7 +50,6 @@ loadgen: {urls: [http://gen1:18090, http://gen2:18090]}
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(secrets, "_forms", set())
     monkeypatch.setenv("KAFKA_PASSWORD", SECRET)
     monkeypatch.setenv("EMPTY", "")
     monkeypatch.delenv("UNSET", raising=False)

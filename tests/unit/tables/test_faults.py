@@ -3,27 +3,16 @@
 import pytest
 
 from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import Plan
 from sinkbench.results import Audit, Recovery
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.cells import render
 from sinkbench.tables.faults import fault_line, matrix_table
-from tests.support.trials import run_summary, trial
+from tests.support.trials import plan_of, run_summary, trial
 
-PLAN = Plan.model_validate(
-    {
-        "name": "p",
-        "mode": "faults",
-        "pipelines": ["postgres/jdbc", "elasticsearch/camel-bulk"],
-        "trials": 1,
-        "sustain": {"records_per_second": 1_000, "seconds": 20},
-        "faults": [
-            {"what": "none"},
-            {"what": "refuse"},
-            {"what": "kill", "target": "pgbouncer", "pipelines": ["postgres/jdbc"]},
-        ],
-    }
-)
+KILL = {"what": "kill", "target": "pgbouncer", "pipelines": ["postgres/jdbc"]}
+FAULTS = {"mode": "faults", "faults": [{"what": "none"}, {"what": "refuse"}, KILL]}
+LOAD = {"records_per_second": 1_000, "seconds": 20}
+PLAN = plan_of("postgres/jdbc", "elasticsearch/camel-bulk", trials=1, sustain=LOAD, **FAULTS)
 CELLS = expand(PLAN, 3)
 CLEAN = Audit(produced=20_000, stored=20_000, lost=0, duplicates=0)
 GOOD = Recovery(

@@ -11,12 +11,13 @@ from sinkbench.analysis.content import Content
 from sinkbench.analysis.keyed import keyed_by
 from sinkbench.load.records import keep_records
 from sinkbench.plan.entries import known_pipelines, read_connector
-from sinkbench.plan.plan import Plan, PlanLoad
+from sinkbench.plan.plan import PlanLoad
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Endpoints
 from sinkbench.trial import audit
 from sinkbench.trial.audit import counted
 from tests.support.fakecluster import FakeCluster, FakeSink, drained, resources
+from tests.support.trials import plan_of
 
 CONNECTORS = CHECKOUT / "connectors"
 UPSERT = read_connector(CONNECTORS / "postgres" / "jdbc-upsert.json")
@@ -64,7 +65,7 @@ def cluster_of(monkeypatch: pytest.MonkeyPatch, rows: list[int], **load: Any) ->
         FakeSink, "sequences", lambda self, target, run: iter([np.array(rows[:2]), np.array(rows[2:], dtype=int)])
     )
     monkeypatch.setattr(FakeSink, "count", lambda self, target: len(rows))
-    return Keyed(Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc-upsert"], "load": load}))
+    return Keyed(plan_of("postgres/jdbc-upsert", load=load))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_what_is_altered_of_your_own_records_is_named_by_the_records_at_hand(
 ) -> None:
     path = tmp_path / "meters.ndjson"
     path.write_text('{"n": 1}\n{"n": 18446744073709551615}\n')
-    plan = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "load": {"records": str(path)}})
+    plan = plan_of(load={"records": str(path)})
     monkeypatch.setattr(audit, "content_of", lambda *of: Content(60, 1, altered_seqs=(5,)))
     monkeypatch.setattr(FakeSink, "some", lambda *of: {5: {"n": -1, "bench": {"seq": 5}}})
     cluster: Any = FakeCluster(plan)

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from loadgen.summary import Summary
@@ -34,22 +33,12 @@ FILE = {"name": "mine", "config": {"connector.class": "A", "topics": "tides", "t
 CELL = a_cell(multiple=2)
 
 
-class Nowhere:
-    """A stack of which only the addresses and the free disk space are asked."""
-
-    def __init__(self, free_bytes: int | None) -> None:
-        self._free_bytes = free_bytes
-        self.endpoints = endpoints()
-
-    def usage(self) -> Usage:
-        return Usage(free_bytes=self._free_bytes)
-
-
 def cluster_of(folder: Path, free_bytes: int | None = None) -> Cluster:
     connectors_in(folder, "postgres/jdbc", text=json.dumps(FILE))
     (folder / "plan.yaml").write_text("pipelines: [postgres/jdbc]\n")
     plan = load_plan(folder / "plan.yaml", folder / "connectors")
-    return Cluster(cast(Stack, Nowhere(free_bytes)), plan, folder)
+    stack = SimpleNamespace(endpoints=endpoints(), usage=lambda: Usage(free_bytes=free_bytes))
+    return Cluster(cast(Stack, stack), plan, folder)
 
 
 def resources(cluster: Cluster, cell: Cell, trial: str) -> Resources:
@@ -80,30 +69,22 @@ def test_a_trial_that_does_not_fit_on_the_disk_fails_with_both_figures(tmp_path:
     unseen.close()
 
 
-class Rows:
-    """A sink that holds some rows."""
-
-    def __init__(self, rows: int) -> None:
-        self._rows = rows
-
-    def settle(self, target: str) -> None:
-        return
-
-    def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
-        yield np.arange(10)
-
-    def count(self, target: str) -> int:
-        return self._rows
+def sink_of(rows: int) -> Any:
+    """A sink that holds so many rows, ten of them of the run."""
+    of_run = np.arange(10)
+    return SimpleNamespace(
+        settle=lambda target: None, sequences=lambda target, run: iter([of_run]), count=lambda target: rows
+    )
 
 
 def test_rows_that_were_there_before_are_not_foreign_and_fail_the_trial_when_gone(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for rows, foreign in ((1_010, 0), (1_013, 3)):
-        monkeypatch.setattr(cluster, "sink", lambda name, rows=rows: Rows(rows))
+        monkeypatch.setattr(cluster, "sink", lambda name, rows=rows: sink_of(rows))
         found = counted(resources(cluster, a_cell(rows_before=1_000), "t1")).result()
         assert (found.stored, found.foreign) == (10 + foreign, foreign)
-    monkeypatch.setattr(cluster, "sink", lambda name: Rows(1_003))
+    monkeypatch.setattr(cluster, "sink", lambda name: sink_of(1_003))
     with pytest.raises(TrialFailed, match="7 of the 1,000 rows that were there before are gone") as failed:
         counted(resources(cluster, a_cell(rows_before=1_000), "t1"))
     assert failed.value.code == ReasonCode.COUNTS_DISAGREE
@@ -172,15 +153,11 @@ def test_nothing_of_a_trial_that_could_not_be_cleaned_up_reaches_the_next_one(cl
 def test_a_topic_is_loaded_with_the_cells_acks(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[str] = []
 
-    class Generators:
-        def load(self, topic: str, run: str, records: int, load: PlanLoad, *rest: object) -> list[Summary]:
-            loads.append(load.acks)
-            return [summary({"run": run, "topic": topic, "first_seq": 0, "count": 1})]
+    def load(topic: str, run: str, records: int, load: PlanLoad, *rest: object) -> list[Summary]:
+        loads.append(load.acks)
+        return [summary({"run": run, "topic": topic, "first_seq": 0, "count": 1})]
 
-        def close(self) -> None:
-            return
-
-    monkeypatch.setattr(cluster, "_loadgens", Generators())
+    monkeypatch.setattr(cluster, "_loadgens", SimpleNamespace(load=load, close=lambda: None))
     monkeypatch.setattr(cluster.kafka, "end_offsets", lambda topic: {0: 1})
     for acks in ("1", None):
         cluster.load(Names.of("t1"), 1, lambda done: None, {"acks": acks} if acks else None)

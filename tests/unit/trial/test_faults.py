@@ -29,23 +29,15 @@ from sinkbench.trial.workloads.fault import Fault
 from sinkbench.trial.workloads.injection import poison
 from sinkbench.trial.workloads.sustain import records_offered
 from tests.support.fakecluster import FakeCluster, Quiet, codes, resources
-from tests.support.trials import sample
+from tests.support.trials import plan_of, sample
 
 RATE = 900.0
 
 
-def plan_with(fault: dict[str, object], pipeline: str = "postgres/jdbc") -> Plan:
-    return Plan.model_validate(
-        {
-            "name": "p",
-            "mode": "faults",
-            "pipelines": [pipeline],
-            "sustain": {"records_per_second": RATE, "seconds": 20},
-            "drain": {"timeout_seconds": 200},
-            # A second of the cluster's own clock takes four thousandths.
-            "faults": [{"seconds": 0.02, **fault}],
-        }
-    )
+def plan_with(fault: dict[str, object]) -> Plan:
+    load, drain = {"records_per_second": RATE, "seconds": 20}, {"timeout_seconds": 200}
+    # A second of the cluster's own clock takes four thousandths.
+    return plan_of(mode="faults", sustain=load, drain=drain, faults=[{"seconds": 0.02, **fault}])
 
 
 def own_of(cluster: Any, observer: Quiet | None = None) -> Resources:
@@ -106,7 +98,7 @@ def drained(cluster: Any, records: int = 20_000) -> TrialRecord:
 
 @pytest.mark.parametrize(("when", "begins"), [({}, 6.0), ({"at_share": 0.5}, 10.0), ({"at_seconds": 4}, 4.0)])
 def test_a_backlog_is_there_before_the_connector_and_broken_while_it_is_drained(
-    monkeypatch: pytest.MonkeyPatch, when: dict[str, object], begins: float
+    when: dict[str, object], begins: float
 ) -> None:
     cluster = FakeCluster(plan_with({"what": "kill", "target": "worker", **when}))
     cluster = broken(cluster, kill_w2={"stuck": True}, start_w2={"stuck": False})
@@ -238,7 +230,9 @@ def test_roles_are_changed_back_also_where_nothing_could_be_promoted(monkeypatch
     promotion = cluster.stack.faults.promotion("postgres")
     promotion.promote = fail
     monkeypatch.setattr(cluster.stack.faults, "promotion", lambda sink: promotion)
-    assert "postgres-2 was not promoted" in take(cluster).reasons[0].text
+    record = take(cluster)
+    assert (codes(record), record.recovery) == ([ReasonCode.SERVICE_ERROR], None)
+    assert "postgres-2 was not promoted" in record.reasons[0].text
     # No client goes on with the connections of before.
     assert cluster.calls[cluster.calls.index("restore roles") + 1] == "refresh"
     assert "demote postgres" not in cluster.calls
@@ -337,18 +331,6 @@ def test_bad_records_that_the_connector_has_put_aside_are_told_from_good_ones(mo
     monkeypatch.setattr("sinkbench.trial.audit.letters_of", lambda own, queue: [*letters, letters[-1]])
     record = take(FakeCluster(plan_with({"what": "poison", "share": 0.001, "seconds": 0.3})))
     assert (record.recovery.poisoned, record.recovery.poison_dead) == (18, 2)
-
-
-def test_a_fault_that_cannot_be_done_is_a_reason() -> None:
-    cluster = FakeCluster(plan_with({"what": "kill", "target": "kafka"}))
-
-    def refuse(done: str) -> None:
-        raise StackError(f"{done}: no such service")
-
-    cluster.breaks = refuse
-    record = take(cluster)
-    assert codes(record) == [ReasonCode.SERVICE_ERROR]
-    assert record.recovery is None
 
 
 def by_command(command: str, undo: str) -> FakeCluster:

@@ -4,14 +4,14 @@ import pytest
 
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import Plan
 from sinkbench.services.connect import ConnectorStatus, Task
 from sinkbench.stack import ServiceState
 from sinkbench.summary.cells import summarize
 from sinkbench.trial.stop import died_of_memory
 from tests.support.fakecluster import FakeCluster, codes, drained
+from tests.support.trials import plan_of
 
-PLAN = Plan.model_validate({"name": "p", "pipelines": ["elasticsearch/camel-bulk"]})
+PLAN = plan_of("elasticsearch/camel-bulk")
 CELL = expand(PLAN, 3)[0]
 EXHAUSTED = """org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask due to unrecoverable exception.
 \tat org.apache.kafka.connect.runtime.WorkerSinkTask.deliverMessages(WorkerSinkTask.java:636)

@@ -2,45 +2,27 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from sinkbench.errors import ServiceError
 from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import Plan
 from sinkbench.sinks import Refused
 from sinkbench.trial import audit
 from sinkbench.trial.audit import why_refused
 from sinkbench.trial.names import Names
 from tests.support.fakecluster import FakeCluster, resources
+from tests.support.trials import plan_of
 
-PLAN = Plan.model_validate({"name": "p", "pipelines": ["elasticsearch/camel-bulk"]})
+PLAN = plan_of("elasticsearch/camel-bulk")
 CELL = expand(PLAN, 3)[0]
 NAMES = Names.of("abcdef_001")
 
 
 def record(seq: int) -> bytes:
     return json.dumps({"bench": {"run": NAMES.trial, "seq": seq}}).encode()
-
-
-class Writer:
-    """Refuses every record."""
-
-    def __init__(self, error: Exception | None) -> None:
-        self._error = error
-        self.written: list[bytes] = []
-
-    def batch(self, records: list[bytes]) -> list[bytes]:
-        return records
-
-    def write(self, batch: list[bytes]) -> None:
-        self.written += batch
-        if self._error is not None:
-            raise self._error
-
-    def close(self) -> None:
-        return
 
 
 AROUND = json.dumps({"schema": {}, "payload": json.loads(record(2))}).encode()
@@ -68,10 +50,17 @@ def test_a_lost_record_is_written_and_the_sink_says_why_not(
     written: int | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    writer = Writer(error)
+    tried: list[bytes] = []
+
+    def write(batch: list[bytes]) -> None:
+        tried.extend(batch)
+        if error is not None:
+            raise error
+
+    writer = SimpleNamespace(batch=lambda records: records, write=write, close=lambda: None)
     monkeypatch.setattr(audit, "open_writer", lambda to: writer)
     cluster: Any = FakeCluster(PLAN, sent=sent)
     cluster.stack.endpoints.sinks = {"elasticsearch": None}
     own = resources(cluster, replace(CELL, form=form))
     assert why_refused(own, lambda seq: seq >= 2) == why
-    assert writer.written == ([] if written is None else [record(written)])
+    assert tried == ([] if written is None else [record(written)])

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from sinkbench.analysis.samples import (
 from sinkbench.errors import ReasonCode
 from sinkbench.stack.meter import MONITORING
 from sinkbench.trial.stop import BLIND_SAMPLES, DrainWatch, End, Enough, Timeouts
+from tests.support.trials import drain_of
 from tests.support.trials import sample as read_sample
 
 CODES = ReasonCode
@@ -191,18 +193,8 @@ def test_a_pilot_whose_compilers_are_seen_may_rise_a_little(seen: bool, second: 
     assert pilot_seconds(rising, (4, 45), (lambda second: 0.0) if seen else None) == pytest.approx(second, abs=4)
 
 
-def drained(seconds: int = 11, **signs: float) -> list[Sample]:
-    """A drain of 100 records a second, in which the services use 1.2 cores, and sinkbench 0.05."""
-    cores = {"kafka": 0.2, "connect-1": 0.5, "connect-2": 0.5, "controller": 0.05}
-    return [
-        sample(
-            at,
-            100 * at,
-            cpu_seconds={name: used * at for name, used in cores.items()},
-            signs={name: 50 + rise * at for name, rise in signs.items()},
-        )
-        for at in range(seconds)
-    ]
+# The services use 1.2 cores, and sinkbench 0.05.
+drained = partial(drain_of, {"kafka": 0.2, "connect-1": 0.5, "connect-2": 0.5, "controller": 0.05})
 
 
 def test_foreign_load_is_what_the_machine_does_outside_the_stack() -> None:
@@ -262,24 +254,14 @@ def test_connections_are_used_up_when_all_but_a_few_are_open() -> None:
     assert used_up([], 100) is None
 
 
-def steady(count: int, per_second: float, cpu: Mapping[str, float]) -> list[Sample]:
-    """A drain at a constant rate whose services use a constant share of a core."""
-    return [
-        sample(
-            n / 4, min(int(n / 4 * per_second), count), cpu_seconds={name: share * n / 4 for name, share in cpu.items()}
-        )
-        for n in range(int(count / per_second * 4) + 2)
-    ]
-
-
 @given(st.floats(0.01, 2), st.integers(1_000, 100_000))
 def test_cpu_seconds_per_million_of_a_steady_drain_is_share_over_rate(share: float, per_second: int) -> None:
-    found = cpu_seconds_per_million(steady(per_second * 10, per_second, {"kafka": share}), per_second * 10)["kafka"]
+    found = cpu_seconds_per_million(drain_of({"kafka": share}, per_second), per_second * 10)["kafka"]
     assert found == pytest.approx(share / per_second * 1e6, rel=0.01, abs=0.001)
 
 
 def test_the_workers_are_added_up_and_their_sum_is_unknown_where_one_cannot_be_seen() -> None:
-    samples = steady(10_000, 1_000, {"connect-1": 0.5, "connect-2": 0.25, "kafka": 0.1})
+    samples = drain_of({"connect-1": 0.5, "connect-2": 0.25, "kafka": 0.1}, 1_000)
     assert cpu_seconds_per_million(samples, 10_000) == pytest.approx({"connect": 750, "kafka": 100}, rel=0.01)
     samples = [sample(n, n * 100, cpu_seconds={"connect-1": n * 0.5, "connect-2": None}) for n in range(11)]
     assert cpu_seconds_per_million(samples, 1_000) == {"connect": None}

@@ -15,7 +15,6 @@ from sinkbench.analysis.deadletters import PREFIX, DeadLetter
 from sinkbench.analysis.samples import OTHER_CONNECTIONS
 from sinkbench.errors import ConnectError, ReasonCode, ServiceError, StackError, TargetError, TrialFailed
 from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import Plan
 from sinkbench.results import Bloat, TrialRecord
 from sinkbench.sinks import SinkBloat, SinkReading
 from sinkbench.summary.cells import summarize
@@ -25,11 +24,10 @@ from sinkbench.trial.values import Others
 from sinkbench.trial.workloads.drain import Drain, LiveRescale, take_pilot
 from sinkbench.trial.workloads.sustain import Sustain, records_offered
 from tests.support.fakecluster import FakeCluster, FakeSink, codes, drained, resources
+from tests.support.trials import plan_of
 
-PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
-LOADED = Plan.model_validate(
-    {"name": "p", "pipelines": ["postgres/jdbc"], "mode": "capacity", "sustain": {"seconds": 20}}
-)
+PLAN = plan_of()
+LOADED = plan_of(mode="capacity", sustain={"seconds": 20})
 CELL = expand(PLAN, 3)[0]
 RECORDS = 20_000
 CODES = ReasonCode
@@ -61,27 +59,15 @@ def test_a_drain_goes_from_an_empty_sink_to_the_audit() -> None:
     assert record.total_peak_memory_bytes == pytest.approx(1.1e9, rel=0.01)
 
 
-STILL = "no new record was seen in the sink for 5.2 s, from second 7.8 on"
-SILENT = "answered no probe for 5.0 s, from second 8.0 on"
+STILL = "no new record was seen in the sink"
 
 
-@pytest.mark.parametrize(
-    ("mute", "why", "notes"),
-    [
-        ("", "no new record was seen in the sink", [STILL]),
-        *(
-            (
-                mute,
-                f"{name} answered no probe meanwhile",
-                [f"{STILL}: {name} answered no probe meanwhile", f"{name} {SILENT}"],
-            )
-            for mute, name in (("pgbouncer", "PgBouncer"), ("kafka", "Kafka"))
-        ),
-    ],
-)
-def test_a_trial_that_stood_still_has_no_rate_and_names_who_did_not_answer(
-    mute: str, why: str, notes: list[str]
-) -> None:
+@pytest.mark.parametrize(("mute", "name"), [("", ""), ("pgbouncer", "PgBouncer"), ("kafka", "Kafka")])
+def test_a_trial_that_stood_still_has_no_rate_and_names_who_did_not_answer(mute: str, name: str) -> None:
+    why, notes = STILL, [f"{STILL} for 5.2 s, from second 7.8 on"]
+    if mute:
+        why = f"{name} answered no probe meanwhile"
+        notes = [f"{notes[0]}: {why}", f"{name} answered no probe for 5.0 s, from second 8.0 on"]
     record = drained(FakeCluster(PLAN, frozen=(8.0, 13.0), mute=mute))
     (reason,) = record.reasons
     assert (reason.code, reason.text) == (CODES.STALLED, f"it stood still for 25 % of the measured time: {why}")
@@ -315,9 +301,7 @@ def test_a_load_generator_whose_clock_is_off_is_noted(monkeypatch: pytest.Monkey
 
 
 def rescaled(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> tuple[FakeCluster, TrialRecord]:
-    plan = Plan.model_validate(
-        {"name": "p", "mode": "rescale", "pipelines": ["postgres/jdbc"], "multiples": [1, 2], "trials": 5}
-    )
+    plan = plan_of(mode="rescale", multiples=[1, 2], trials=5)
     cell = next(cell for cell in expand(plan, 3) if cell.key == "postgres/jdbc@3x1to2")
     monkeypatch.setattr(cluster, "now", lambda: 8.0 + ("set 6" in cluster.calls) * 2.0)
     return cluster, run_trial(resources(cluster, cell), LiveRescale(), 1).record
@@ -379,8 +363,7 @@ def versions(*wrong: tuple[str, int]) -> VersionAudit:
     return found
 
 
-CHANGES = {"inserts": 0.5, "updates": 0.4, "deletes": 0.1}
-CHANGING = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc-upsert"], "load": {"changes": CHANGES}})
+CHANGING = plan_of("postgres/jdbc-upsert", load={"changes": {"inserts": 0.5, "updates": 0.4, "deletes": 0.1}})
 
 
 def keyed(monkeypatch: pytest.MonkeyPatch, found: VersionAudit, **more: Any) -> TrialRecord:

@@ -8,26 +8,16 @@ import pytest
 from sinkbench.analysis.replication import Broken, Promise, ReplicationState
 from sinkbench.errors import ReasonCode, ServiceError
 from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import Plan
-from sinkbench.results import Durability, TrialRecord
+from sinkbench.results import Durability
 from sinkbench.summary.cells import summarize
 from sinkbench.trial import cluster as cluster_module
 from sinkbench.trial import trial
 from sinkbench.trial.names import Names
-from sinkbench.trial.trial import run_trial
-from sinkbench.trial.workloads.fault import Fault
-from sinkbench.trial.workloads.sustain import records_offered
-from tests.support.fakecluster import FakeCluster, FakeSink, codes, drained, resources
+from tests.support.fakecluster import FakeCluster, FakeSink, codes, drained
+from tests.support.trials import plan_of
+from tests.unit.trial.test_faults import plan_with, take
 
-PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
-RATE = 900.0
-FAULTS = Plan.model_validate(
-    {
-        **{"name": "p", "mode": "faults", "pipelines": ["postgres/jdbc"], "drain": {"timeout_seconds": 200}},
-        "sustain": {"records_per_second": RATE, "seconds": 20},
-        "faults": [{"what": "none", "seconds": 0.02}],
-    }
-)
+PLAN = plan_of()
 CODES = ReasonCode
 GOOD = ReplicationState(copies=2, asked=2)
 YELLOW = ReplicationState(
@@ -41,12 +31,6 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is waited for."""
     monkeypatch.setattr(trial, "SETTLE_SECONDS", 0.0)
     monkeypatch.setattr(cluster_module, "AGAIN_SECONDS", 0.0)
-
-
-def faulted(cluster: Any) -> TrialRecord:
-    cell = expand(FAULTS, 3)[0]
-    own = resources(cluster, cell, records_offered(FAULTS, RATE))
-    return run_trial(own, Fault(RATE, cell.fault), 1, cluster.revive).record
 
 
 def test_an_index_that_stays_yellow_ends_the_trial_before_its_connector(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +59,7 @@ def test_what_does_not_hold_any_more_when_the_connector_is_gone_makes_the_trial_
 
 
 def test_what_a_fault_has_broken_is_a_note_and_no_reason() -> None:
-    record = faulted(FakeCluster(FAULTS, helds=[GOOD, YELLOW]))
+    record = take(FakeCluster(plan_with({"what": "none"}), helds=[GOOD, YELLOW]))
     assert record.reasons == []
     assert "in the end the index is yellow; add a node" in record.notes
     assert record.recovery is not None
