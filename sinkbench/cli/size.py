@@ -11,7 +11,6 @@ from sinkbench.cli.options import RESULTS, Results, commands, write
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_INCONCLUSIVE, SizeError
 from sinkbench.size import kafka as formula
 from sinkbench.size.asked import Asked, p99_of, queries_of
-from sinkbench.size.errors import error_lines, plain_errors, predictions
 from sinkbench.size.lines import lines, plain
 from sinkbench.size.measured import measured, stored_runs
 from sinkbench.size.sizes import sizes as find_sizes
@@ -104,20 +103,6 @@ def runs(
     states = {each.state for each in found}
     if "qualifies" not in states:
         raise typer.Exit(EXIT_INCONCLUSIVE if "not decided" in states else EXIT_CHECK_FAILED)
-
-
-@sizes.command()
-def errors(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="whose cells are predicted", show_default=False)],
-    sources: Annotated[list[str], typer.Argument(metavar="SOURCE", help="runs to predict from", show_default=False)],
-    as_json: AsJson = False,
-    results: Results = RESULTS,
-) -> None:
-    """How wrong sizes are: what the SOURCE runs predict of RUN, beside what it measured."""
-    raced = measured(stored_runs([run], results), None)
-    of_size = next((one.record_bytes for one in raced), None)
-    found = predictions(measured(stored_runs(sources, results), of_size), raced)
-    _put(plain_errors(found) if as_json else error_lines(found))
 
 
 def _put(found: dict[str, Any] | list[str]) -> None:

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.size import CPU as CPU_TIME
+from benchmarks.size import DISK, P99, RATE, Prediction, error_lines, predictions
 from sinkbench.analysis.scalability import Law
 from sinkbench.errors import ReasonCode, SizeError
 from sinkbench.plan.cells import Cell
@@ -14,8 +16,6 @@ from sinkbench.results import Asked as Query
 from sinkbench.results import Audit, CellSummary, Connections, LatencyMs, Memory, Pool
 from sinkbench.runs.reader import StoredRun
 from sinkbench.size.asked import Asked
-from sinkbench.size.errors import CPU as CPU_TIME
-from sinkbench.size.errors import DISK, P99, RATE, Prediction, error_lines, predictions
 from sinkbench.size.lines import lines, plain
 from sinkbench.size.measured import measured
 from sinkbench.size.sizes import Size, sizes
