@@ -33,8 +33,8 @@ def test_the_parts_add_up_to_the_gap_and_each_lies_within_its_range(
 
 def test_times_are_subtracted_within_blocks_that_have_all() -> None:
     # The machine is half as fast in block 2, for all alike.
-    found = attribute({1: 40_000, 2: 20_000, 3: 1}, {1: 100_000, 2: 50_000}, {1: 80_000, 2: 50_000, 3: 9}, 200_000)
-    assert found is not None
+    pipeline, sink, connector = {1: 40_000, 2: 20_000, 3: 1}, {1: 100_000, 2: 50_000}, {1: 80_000, 2: 50_000, 3: 9}
+    found = present(attribute(pipeline, sink, connector, 200_000))
     assert (found.blocks, found.gap.low, found.gap.high) == (2, pytest.approx(15), pytest.approx(30))
     assert [part.estimate for part in found.parts.values()] == pytest.approx([5, 11.25, 6.25])
 
