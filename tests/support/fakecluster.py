@@ -122,7 +122,6 @@ class FakeSink:
         return self._cluster.offered - self._cluster.lost + self._cluster.twice
 
     def some(self, target: str, run: str, seqs: Sequence[int]) -> Mapping[int, Any]:
-        self._cluster.content()
         return {seq: dict(loaded(run)[seq]) for seq in seqs}
 
     def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
@@ -381,9 +380,6 @@ class FakeCluster:
 
     def create_target(self, target: str) -> None:
         self.there.add(f"target {target}")
-
-    def content(self) -> None:
-        """The sink is asked for a few documents."""
 
     def start_connector(self, name: str, config: Mapping[str, str]) -> None:
         self.calls.append("start")
