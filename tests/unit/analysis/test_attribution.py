@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sinkbench.analysis.attribution import attribute
 from sinkbench.analysis.limits import with_block
-from sinkbench.results import CellSummary, Limit, LimitInBlock
+from sinkbench.results import Limit, LimitInBlock
 from sinkbench.tables.lines import attribution_lines
 from tests.support.present import present
 from tests.support.trials import cell_in_blocks, run_summary
@@ -53,12 +53,6 @@ def limits(**changed: Limit | None) -> list[Limit]:
     return [each for each in {**known, **changed}.values() if each is not None]
 
 
-def line(*rates: float, found: list[Limit] | None = None, **fields: Any) -> str:
-    cell: CellSummary = cell_in_blocks("postgres/jdbc", *rates, **fields)
-    (said,) = attribution_lines(run_summary(cell, limits=found or limits()))
-    return said.replace("\N{MICRO SIGN}s", "us")
-
-
 @pytest.mark.parametrize(
     ("rates", "found", "says"),
     [
@@ -86,7 +80,8 @@ def line(*rates: float, found: list[Limit] | None = None, **fields: Any) -> str:
 def test_a_cell_has_one_line_with_its_parts_or_what_is_missing(
     rates: list[float], found: list[Limit], says: str
 ) -> None:
-    assert says in line(*rates, found=found)
+    (said,) = attribution_lines(run_summary(cell_in_blocks("postgres/jdbc", *rates), limits=found))
+    assert says in said.replace("\N{MICRO SIGN}s", "us")
 
 
 def test_a_run_without_limits_of_connectors_says_nothing_of_it() -> None:
