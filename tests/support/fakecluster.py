@@ -261,7 +261,8 @@ class FakeCluster:
         self.refusal = lambda cell, config: self.refused
         self.reconnect, self.refresh = (partial(self.calls.append, name) for name in ("reconnect", "refresh"))
         self.check_disk = lambda *what, **how: self.calls.append("check")
-        self.close, self.for_probes, self.now = lambda: None, lambda: self, lambda: self.at
+        self.close, self.for_probes = lambda: None, lambda: self
+        self.now: Callable[[], float] = lambda: self.at
         self.stack = SimpleNamespace(
             facts=Facts,
             usage=Usage,

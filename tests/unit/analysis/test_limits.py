@@ -23,7 +23,7 @@ def over(*rates: float | None) -> Limit:
 def test_a_limit_is_the_median_of_its_blocks_and_no_longer_what_the_search_has_found() -> None:
     limit = over(100.0, 130.0, 110.0)
     assert limit.records_per_second == 110.0
-    assert (present(limit.spread).low, limit.spread.high, limit.spread.interval) == (100.0, 130.0, None)
+    assert ((spread := present(limit.spread)).low, spread.high, spread.interval) == (100.0, 130.0, None)
     assert (limit.connections, limit.batch) == (2, 512)
 
 

@@ -96,7 +96,7 @@ class Set:
     def __init__(self) -> None:
         self.capabilities = Capabilities(service_settings=self)
         self.done: list[str] = []
-        self.drop = lambda target: self.done.append("drop")
+        self.refusal, self.drop = lambda given: None, lambda target: self.done.append("drop")
 
     def apply(self, given: Given) -> None:
         self.done.append(f"set {dict(given['postgres'])['synchronous_commit']}")
