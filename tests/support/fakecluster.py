@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -29,8 +29,6 @@ from sinkbench.trial.trial import run_trial
 from sinkbench.trial.values import AT_ONCE, Loaded, Others, Pace
 from sinkbench.trial.workloads.drain import Drain
 from tests.support.silent import Silent
-
-__all__ = ["FakeCluster", "Quiet", "codes", "drained", "resources", "status"]
 
 INTERVAL_SECONDS = 0.25
 
@@ -96,6 +94,15 @@ class FakeSink:
         self.capabilities: Any = Capabilities(
             times=self, others=self, replication=self, changes=self, documents=self, service_settings=self
         )
+        self.writes = lambda target: cluster.written // 500
+        self.connection_limit, self.seen = lambda: 100, lambda: SinkOthers(None)
+        self.disk_bytes = lambda target: 600 * cluster.stored
+        self.drop = lambda target: cluster.there.discard(f"target {target}")
+        self.settle = lambda target: cluster.audit()
+        self.versions = lambda target, run: iter(())
+        self.bloat = lambda target: cluster.bloats.pop(0) if cluster.bloats else None
+        self.diverted, self.rate = lambda target: cluster.diverted, lambda target, records: cluster.rate
+        self.watch = lambda target, interval_seconds: nullcontext(FakeWatch(cluster))
 
     def create(self, target: str, file: Path | None = None) -> Created:
         self._cluster.create_target(target)
@@ -104,23 +111,8 @@ class FakeSink:
     def read(self, target: str) -> SinkReading:
         return SinkReading(self._cluster.stored, None)
 
-    def writes(self, target: str) -> int:
-        return self._cluster.written // 500
-
-    def connection_limit(self) -> int | None:
-        return 100
-
-    def disk_bytes(self, target: str) -> int | None:
-        return 600 * self._cluster.stored
-
     def settings(self, target: str, config: Mapping[str, str]) -> SinkSettings:
         return SinkSettings({"fsync": "on"}, {}, self._cluster.promise)
-
-    def drop(self, target: str) -> None:
-        self._cluster.there.discard(f"target {target}")
-
-    def settle(self, target: str) -> None:
-        self._cluster.audit()
 
     def sequences(self, target: str, run: str) -> Iterator[Any]:
         yield np.arange(self._cluster.lost, self._cluster.offered)
@@ -129,14 +121,7 @@ class FakeSink:
     def count(self, target: str) -> int:
         return self._cluster.offered - self._cluster.lost + self._cluster.twice
 
-    def versions(self, target: str, run: str) -> Iterator[Any]:
-        return iter(())
-
-    def bloat(self, target: str) -> SinkBloat | None:
-        return self._cluster.bloats.pop(0) if self._cluster.bloats else None
-
     def some(self, target: str, run: str, seqs: Sequence[int]) -> Mapping[int, Any]:
-        self._cluster.content()
         return {seq: dict(loaded(run)[seq]) for seq in seqs}
 
     def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
@@ -146,23 +131,11 @@ class FakeSink:
         self._cluster.set_to = {}
         return []
 
-    def seen(self) -> SinkOthers:
-        return SinkOthers(None)
-
     def exclude_existing(self) -> None:
         return
 
-    def diverted(self, target: str) -> str | None:
-        return self._cluster.diverted
-
     def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
         return self._cluster.helds.pop(0) if self._cluster.helds else ReplicationState(copies=1, asked=1)
-
-    def rate(self, target: str, records: int) -> float | None:
-        return self._cluster.rate
-
-    def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[Any]:
-        return nullcontext(FakeWatch(self._cluster))
 
 
 class FakeWatch(nullcontext["FakeCluster"]):
@@ -180,15 +153,7 @@ class FakeSampler:
     def __init__(self, cluster: "FakeCluster", sources: Sources) -> None:
         self._cluster, self._in_topic = cluster, sources.in_topic
         self.samples: list[Sample] = []
-
-    def start(self) -> int:
-        return 0
-
-    def now(self) -> float:
-        return self._cluster.now()
-
-    def stop(self) -> None:
-        return
+        self.start, self.stop, self.now = lambda: 0, lambda: None, lambda: cluster.now()
 
     def wait(self, seen: int, timeout_seconds: float) -> list[Sample]:
         cluster, seconds = self._cluster, len(self.samples) * INTERVAL_SECONDS
@@ -297,6 +262,7 @@ class FakeCluster:
         self.reconnect, self.refresh = (partial(self.calls.append, name) for name in ("reconnect", "refresh"))
         self.check_disk = lambda *what, **how: self.calls.append("check")
         self.close, self.for_probes = lambda: None, lambda: self
+        self.now: Callable[[], float] = lambda: self.at
         self.stack = SimpleNamespace(
             facts=Facts,
             usage=Usage,
@@ -343,9 +309,6 @@ class FakeCluster:
             **{name: partial(self.do, name) for name in ("pause", "resume")},
         )
         self.metrics = SimpleNamespace(last=lambda connector, records: {}, read=lambda connector: {})
-
-    def now(self) -> float:
-        return self.at
 
     def some_records(self, topic: str, count: int, *, last: bool = False) -> list[bytes]:
         if count > 1_000:
@@ -418,9 +381,6 @@ class FakeCluster:
 
     def create_target(self, target: str) -> None:
         self.there.add(f"target {target}")
-
-    def content(self) -> None:
-        """The sink is asked for a few documents."""
 
     def start_connector(self, name: str, config: Mapping[str, str]) -> None:
         self.calls.append("start")

@@ -2,20 +2,14 @@
 
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from loadgen.records import Message
 
 
-class Error:
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def name(self) -> str:
-        return self._name
-
-    def str(self) -> str:
-        return f"Local: {self._name}"
+def error_of(name: str) -> SimpleNamespace:
+    return SimpleNamespace(name=lambda: name, str=lambda: f"Local: {name}")
 
 
 class FakeProducer:
@@ -32,9 +26,9 @@ class FakeProducer:
         for message in messages:
             key = str(message["key"])
             if key.startswith("huge"):
-                message["_error"] = Error("MSG_SIZE_TOO_LARGE")
+                message["_error"] = error_of("MSG_SIZE_TOO_LARGE")
             elif len(self.queue) >= self.room:
-                message["_error"] = Error("_QUEUE_FULL")
+                message["_error"] = error_of("_QUEUE_FULL")
             else:
                 self.queue.append((key, message.get("callback", on_delivery)))
                 self.taken.append(message.copy())
@@ -53,13 +47,13 @@ class FakeProducer:
         return len(self.queue)
 
     def purge(self) -> None:
-        self._report(Error("_PURGE_QUEUE"))
+        self._report(error_of("_PURGE_QUEUE"))
 
-    def _report(self, error: Error | None) -> None:
+    def _report(self, error: SimpleNamespace | None) -> None:
         while self.queue:
             key, callback = self.queue.pop(0)
             if error is not None or self.fails(key):
-                callback(error or Error("_MSG_TIMED_OUT"), None)
+                callback(error or error_of("_MSG_TIMED_OUT"), None)
 
     def __len__(self) -> int:
         return len(self.queue)

@@ -97,12 +97,12 @@ def sample(seconds: float, stored: int | None, **read: Any) -> Sample:
     return Sample(seconds, stored, **read)
 
 
-def drain_of(cores: Mapping[str, float], rate: int = 100, **signs: float) -> list[Sample]:
+def drain_of(cores: Mapping[str, float], rate: float = 100, **signs: float) -> list[Sample]:
     """A drain of ten seconds at this rate by services that use so many cores; `signs` rise by so much a second."""
     return [
         sample(
             at,
-            rate * at,
+            int(rate * at),
             cpu_seconds={name: 5 + used * at for name, used in cores.items()},
             signs={name: 50 + rise * at for name, rise in signs.items()},
         )

@@ -8,14 +8,10 @@ from benchmarks.soak import slope_of, slopes_of
 SECONDS = [float(second) for second in range(1_800)]
 
 
-def values(per_hour: float) -> list[float]:
-    draw = np.random.default_rng(1)
-    return [100 + per_hour * second / 3600 + float(draw.normal(0, 2)) for second in SECONDS]
-
-
 @pytest.mark.parametrize(("per_hour", "grows"), [(0.0, False), (30.0, True)])
 def test_what_grows_is_told_with_its_slope_and_what_only_scatters_does_not_grow(per_hour: float, grows: bool) -> None:
-    slope = slope_of(SECONDS, values(per_hour))
+    draw = np.random.default_rng(1)
+    slope = slope_of(SECONDS, [100 + per_hour * second / 3600 + float(draw.normal(0, 2)) for second in SECONDS])
     assert slope.low < per_hour < slope.high
     assert slope.grows is grows
 

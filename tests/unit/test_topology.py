@@ -14,11 +14,6 @@ from sinkbench.yamlfile import to_yaml
 pytestmark = pytest.mark.usefixtures("no_settings")
 
 
-@pytest.fixture
-def published(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SINKBENCH_TOPOLOGY", "published")
-
-
 def of_file(folder: Path, text: str) -> Topology:
     (folder / "mine.yaml").write_text(text)
     return load_topology("mine.yaml", folder, CHECKOUT)
@@ -105,8 +100,9 @@ def test_the_name_of_a_file_is_never_that_of_a_shipped_one(tmp_path: Path) -> No
 
 
 def test_workers_and_heaps_are_the_topologys_unless_they_are_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SINKBENCH_TOPOLOGY", "published")
     found = load_settings(tmp_path)
     assert (found.workers, found.kafka_heap, found.elasticsearch_heap) == (6, "512m", "768m")
     monkeypatch.setenv("SINKBENCH_WORKERS", "2")
@@ -121,7 +117,8 @@ def test_workers_and_heaps_are_the_topologys_unless_they_are_set(
     assert load_settings(tmp_path).layout.heaps()["elasticsearch"] == "1g"
 
 
-def test_a_shown_topology_can_be_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: None) -> None:
+def test_a_shown_topology_can_be_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SINKBENCH_TOPOLOGY", "published")
     monkeypatch.setenv("SINKBENCH_WORKERS", "5")
     first = load_settings(tmp_path)
     monkeypatch.delenv("SINKBENCH_TOPOLOGY")
@@ -131,7 +128,8 @@ def test_a_shown_topology_can_be_read_back(tmp_path: Path, monkeypatch: pytest.M
     assert "# kafka: kafka, kafka-2, kafka-3; replication 3; min_insync_replicas 2" in first.show().splitlines()
 
 
-def test_every_node_has_ports_of_its_own(tmp_path: Path, published: None) -> None:
+def test_every_node_has_ports_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SINKBENCH_TOPOLOGY", "published")
     settings = load_settings(tmp_path)
     ports = {(service, variable): number for number, variable, service in settings.ports()}
     assert len({*ports.values(), settings.live_port}) - 1 == len(ports) == 2 * 3 + 2 * 3 + 2 + 1 + 2 * 6

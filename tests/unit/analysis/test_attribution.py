@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sinkbench.analysis.attribution import attribute
 from sinkbench.analysis.limits import with_block
-from sinkbench.results import CellSummary, Limit, LimitInBlock
+from sinkbench.results import Limit, LimitInBlock
 from sinkbench.tables.lines import attribution_lines
 from tests.support.present import present
 from tests.support.trials import cell_in_blocks, run_summary
@@ -33,8 +33,8 @@ def test_the_parts_add_up_to_the_gap_and_each_lies_within_its_range(
 
 def test_times_are_subtracted_within_blocks_that_have_all() -> None:
     # The machine is half as fast in block 2, for all alike.
-    found = attribute({1: 40_000, 2: 20_000, 3: 1}, {1: 100_000, 2: 50_000}, {1: 80_000, 2: 50_000, 3: 9}, 200_000)
-    assert found is not None
+    pipeline, sink, connector = {1: 40_000, 2: 20_000, 3: 1}, {1: 100_000, 2: 50_000}, {1: 80_000, 2: 50_000, 3: 9}
+    found = present(attribute(pipeline, sink, connector, 200_000))
     assert (found.blocks, found.gap.low, found.gap.high) == (2, pytest.approx(15), pytest.approx(30))
     assert [part.estimate for part in found.parts.values()] == pytest.approx([5, 11.25, 6.25])
 
@@ -51,12 +51,6 @@ def limits(**changed: Limit | None) -> list[Limit]:
         "connector": limit("connector", *[80_000] * 5, cells=[CELL]),
     }
     return [each for each in {**known, **changed}.values() if each is not None]
-
-
-def line(*rates: float, found: list[Limit] | None = None, **fields: Any) -> str:
-    cell: CellSummary = cell_in_blocks("postgres/jdbc", *rates, **fields)
-    (said,) = attribution_lines(run_summary(cell, limits=found or limits()))
-    return said.replace("\N{MICRO SIGN}s", "us")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +80,8 @@ def line(*rates: float, found: list[Limit] | None = None, **fields: Any) -> str:
 def test_a_cell_has_one_line_with_its_parts_or_what_is_missing(
     rates: list[float], found: list[Limit], says: str
 ) -> None:
-    assert says in line(*rates, found=found)
+    (said,) = attribution_lines(run_summary(cell_in_blocks("postgres/jdbc", *rates), limits=found))
+    assert says in said.replace("\N{MICRO SIGN}s", "us")
 
 
 def test_a_run_without_limits_of_connectors_says_nothing_of_it() -> None:

@@ -87,5 +87,4 @@ def test_a_perfect_line_has_a_verdict_without_an_error(step: float, growth: floa
     times = [number * step for number in range(81)]
     found = lag_of(times, [125 + growth * seconds for seconds in times], 10_000)
     assert found.growth_per_second == pytest.approx(growth, abs=0.01)
-    assert found.interval is not None
-    assert found.interval.high - found.interval.low < 1
+    assert (interval := present(found.interval)).high - interval.low < 1

@@ -13,7 +13,6 @@ from sinkbench.claims.models import Bounds, Claim
 from sinkbench.claims.readings import Range
 from sinkbench.claims.verdict import Outcome, Verdict, decided, verdict
 from sinkbench.errors import ReasonCode
-from sinkbench.plan.cells import Cell
 from sinkbench.results import CellSummary, Connections, PlanRef, RunSummary
 from sinkbench.summary.cells import summarize
 from tests.support.reasons import because
@@ -123,17 +122,13 @@ def test_a_failure_is_one_for_its_reason(code: ReasonCode | None, text: str, out
     assert verdict(claim(FAILS), [run(cell)]).outcome is outcome
 
 
-def latencies(cell: Cell, *p99: float) -> tuple[RunSummary, dict[str, Any]]:
-    fields = [{"latency_ms": latency_of([ms * 1000] * 9_999), "trial": f"t{ms}"} for ms in p99]
-    taken = [trial(100, cell, block=block, **each) for block, each in enumerate(fields, start=1)]
-    return run(*summarize([cell], taken)), {"r": taken}
-
-
 @pytest.mark.parametrize(("p99", "outcome"), [((5, 6, 9), YES), ((5, 6, 11), OPEN), ((11, 12, 13), NO), ((5,), OPEN)])
 def test_a_latency_has_the_range_of_its_trials(p99: Any, outcome: Outcome) -> None:
-    shape = {"kind": "threshold", "figure": "p99_ms", "of": {"label": "a/x"}, "at_most": 10}
-    summary, trials = latencies(a_cell("a/x"), *p99)
-    assert verdict(claim(shape), [summary], trials).outcome is outcome
+    shape, cell = {"kind": "threshold", "figure": "p99_ms", "of": A, "at_most": 10}, a_cell("a/x")
+    fields = [{"latency_ms": latency_of([ms * 1000] * 9_999), "trial": f"t{ms}"} for ms in p99]
+    taken = [trial(100, cell, block=block, **each) for block, each in enumerate(fields, start=1)]
+    summary = run(*summarize([cell], taken))
+    assert verdict(claim(shape), [summary], {"r": taken}).outcome is outcome
     assert verdict(claim(shape), [summary]).outcome is OPEN
 
 

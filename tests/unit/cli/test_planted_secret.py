@@ -67,10 +67,6 @@ def fds(capfd: pytest.CaptureFixture[str]) -> Command:
     return Command(capfd)
 
 
-def stack_file(http: int = 1, sql: int = 1) -> str:
-    return STACK.replace("KAFKA", str(http)).replace("HTTP", str(http)).replace("SQL", str(sql))
-
-
 def found_in(text: object) -> list[str]:
     """In which forms the secret is in the text."""
     return sorted(form for form in FORMS if form in str(text))
@@ -80,7 +76,7 @@ def found_in(text: object) -> list[str]:
 def test_services_that_repeat_a_secret_in_their_errors_are_quoted_without_it(tmp_path: Path, fds: Command) -> None:
     file = tmp_path / "clusters.yaml"
     with http_parrot() as http, postgres_parrot() as sql:
-        file.write_text(stack_file(http, sql))
+        file.write_text(STACK.replace("KAFKA", str(http)).replace("HTTP", str(http)).replace("SQL", str(sql)))
         code, *told = fds("up", "--stack", file)
         said = "".join([*told, *fds("status", "--stack", file)[1:]])
     assert code == 2

@@ -61,9 +61,7 @@ def test_a_browser_hears_the_end_and_then_the_server_is_gone(live: LiveRun, endi
         client.state()
         live.ended(record())
         live.end(ending)
-    events = []
-    while (found := client.next()) is not None:
-        events.append(found)
+    events = list(iter(client.next, None))
     client.__exit__()
     kind, data = events[-1]
     assert (kind, data) == ("end", {"ending": ending})
@@ -146,9 +144,7 @@ def test_ctrl_c_is_the_runs_own_and_the_browser_hears_of_it() -> None:
         with Client(address) as client:
             client.state()
             run.send_signal(signal.SIGINT)
-            events = []
-            while (found := client.next()) is not None:
-                events.append(found)
+            events = list(iter(client.next, None))
         output, errors = run.communicate(timeout=30)
     assert events[-1] == ("end", {"ending": "interrupted"})
     assert (run.returncode, output, errors) == (130, "cleaned up\n", "")

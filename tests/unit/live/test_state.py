@@ -1,16 +1,15 @@
 """What is known of a run while it goes on."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench import secrets
 from sinkbench.live.events import RunStep
 from sinkbench.live.state import MOST_POINTS, CellNow, LastMinute, LiveRun
+from sinkbench.secrets import conceal
 from tests.support.liverun import CELLS, RUN, Clock, began, drained, record, samples
 
 FIRST, SECOND = CELLS[0], CELLS[1]
@@ -26,14 +25,6 @@ def live(clock: Clock) -> LiveRun:
     live = LiveRun(clock)
     live.begin(RUN, [cell.key for cell in CELLS], 3)
     return live
-
-
-@pytest.fixture
-def secret() -> Iterator[str]:
-    known = set(secrets._forms)
-    yield secrets.conceal("hunter2-hunter2")
-    secrets._forms.clear()
-    secrets._forms.update(known)
 
 
 def trial(live: LiveRun, number: int = 1, cell: str = FIRST.key) -> None:
@@ -123,7 +114,7 @@ def test_readings_are_the_last_minute_of_the_step(live: LiveRun) -> None:
     assert live.snapshot()["readings"]["seconds"] == []
 
 
-def test_what_could_not_be_read_is_not_known(live: LiveRun) -> None:
+def test_what_could_not_be_read_is_not_known() -> None:
     course = LastMinute()
     one, two, three = (replace(sample, seconds=float(at)) for at, sample in enumerate(samples(0.75)))
     course.add(one)
@@ -194,7 +185,8 @@ def test_the_news_put_together_are_the_whole(happenings: list[str]) -> None:
     assert json.loads(json.dumps(mirror, allow_nan=False)) == mirror
 
 
-def test_no_secret_gets_into_it(live: LiveRun, secret: str) -> None:
+def test_no_secret_gets_into_it(live: LiveRun) -> None:
+    secret = conceal("hunter2-hunter2")
     live.begin(f"run {secret}", [f"postgres/{secret}@3x1"], 3)
     live.say(f"password {secret}")
     live.step(RunStep(1, 2, f"trial of {secret}", "trial", (f"postgres/{secret}@3x1",)))

@@ -28,10 +28,6 @@ JSON = st.recursive(
 OBJECTS = st.dictionaries(st.text().filter(lambda name: name != "bench"), JSON, max_size=5)
 
 
-def spliced(text: bytes) -> bytes:
-    return closed(opening(text), b'{"seq": 7}')
-
-
 @given(OBJECTS, st.text(alphabet=" \t", max_size=3), st.booleans())
 def test_only_bench_is_added_to_a_record(value: dict[str, Any], blanks: str, ascii_only: bool) -> None:
     text = blanks + json.dumps(value, ensure_ascii=ascii_only) + blanks
@@ -39,7 +35,7 @@ def test_only_bench_is_added_to_a_record(value: dict[str, Any], blanks: str, asc
         written = text.encode()
     except UnicodeEncodeError:
         written = json.dumps(value).encode()
-    found = spliced(written)
+    found = closed(opening(written), b'{"seq": 7}')
     assert json.loads(found) == {**json.loads(written), "bench": {"seq": 7}}
     assert found.startswith(written.strip(b" \t")[:-1])
 

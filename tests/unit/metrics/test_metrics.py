@@ -10,7 +10,7 @@ from sinkbench.analysis.words import whole
 from sinkbench.metrics import METRICS, connections, cpu, memory
 from sinkbench.metrics.memory import RESOURCES
 from sinkbench.metrics.metric import Seen, fields_of, scalar
-from sinkbench.results import RunSummary, TrialRecord
+from sinkbench.results import TrialRecord
 from sinkbench.summary.cells import summarize
 from sinkbench.tables import export, percell
 from sinkbench.tables.text import plain_text
@@ -26,11 +26,6 @@ PAGES = scalar(
 SEEN = Seen(samples=[sample(0, 0, signs={"pages": 100.0}), sample(1, 10, signs={"pages": 300.0})], records=10)
 
 
-def of_trials(*pages: float) -> RunSummary:
-    taken = [trial(block=block, figures={"pages_per_record": each}) for block, each in enumerate(pages, start=1)]
-    return run_summary(*summarize([CELL], taken, metrics=[*METRICS, PAGES]))
-
-
 def test_a_figure_of_a_trial_is_kept_by_its_name() -> None:
     found = trial(**fields_of([PAGES], lambda metric: metric.of_trial(SEEN)))
     assert found.figures == {"pages_per_record": 30.0}
@@ -38,7 +33,8 @@ def test_a_figure_of_a_trial_is_kept_by_its_name() -> None:
 
 
 def test_a_new_figure_is_summed_up_shown_and_exported(monkeypatch: pytest.MonkeyPatch) -> None:
-    summary = of_trials(10, 30, 20)
+    taken = [trial(block=block, figures={"pages_per_record": each}) for block, each in enumerate((10, 30, 20), start=1)]
+    summary = run_summary(*summarize([CELL], taken, metrics=[*METRICS, PAGES]))
     assert summary.cells[0].figures["pages_per_record"].median == 20
     monkeypatch.setattr(percell, "METRICS", [*METRICS, PAGES])
     fetched = summary.cells[0].model_copy(update={"fetched_bytes_per_record": 9.0})

@@ -308,14 +308,8 @@ def test_cpu_time_tells_what_rates_that_scatter_do_not() -> None:
     assert compare(costing(CHEAP), costing(CHEAP)).by[CPU][0].verdict == "no difference found"
 
 
-def holding(memory: Sequence[float], disk: float | None = 410.0) -> StoredRun:
-    """A run of one cell whose trials held so many bytes of memory, and took so many on disk for a record."""
-    taken = [{"total_peak_memory_bytes": held, "disk_bytes_per_record": disk} for held in memory]
-    return updated(kept({CELL: FAST}), taken)
-
-
 def test_what_one_run_did_not_measure_is_not_compared() -> None:
-    (disk,) = compare(holding(CHEAP), holding(CHEAP, disk=None)).by["bytes/record"]
+    (disk,) = compare(*(kept({CELL: FAST}, disk_bytes_per_record=each) for each in (410.0, None))).by["bytes/record"]
     assert (disk.verdict, disk.b, disk.why) == ("not comparable", None, "the bytes on disk were not measured in run B")
 
 
@@ -357,9 +351,9 @@ def test_records_of_your_own_are_alike_if_their_digests_are() -> None:
     assert "records" in [each.what for each in record_differences(one, kept({CELL: FAST}))]
 
 
-def replicated(said: int | None, became: int | None) -> StoredRun:
-    kafka = {} if became is None else {"replication": became}
-    return kept({CELL: FAST}, {"durability": {"kafka": kafka}}, plan={"load": {"replication": said}})
+def replicated(said: int | None, became: int) -> StoredRun:
+    environment: dict[str, JsonValue] = {"durability": {"kafka": {"replication": became}}}
+    return kept({CELL: FAST}, environment, plan={"load": {"replication": said}})
 
 
 def test_replicas_that_a_plan_leaves_to_the_topology_are_those_that_its_topic_had() -> None:

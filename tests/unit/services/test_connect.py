@@ -26,13 +26,9 @@ from tests.support.ports import free_ports
 from tests.support.tlsserver import issue, served
 
 
-def status(*tasks: Task, state: str = "RUNNING", trace: str = "") -> ConnectorStatus:
-    return ConnectorStatus(state, trace, tasks)
-
-
 def test_every_worker_is_counted_and_one_that_is_not_known_stands_for_itself() -> None:
     tasks = (Task(0, "RUNNING", "a:1"), Task(1, "RUNNING", "a:1"), Task(2, "RUNNING", "c:1"))
-    found = placement(status(*tasks), {"a:1": "connect-1", "b:1": "connect-2"})
+    found = placement(ConnectorStatus("RUNNING", "", tasks), {"a:1": "connect-1", "b:1": "connect-2"})
     assert found == {"connect-1": 2, "connect-2": 0, "c:1": 1}
     assert not is_even(found)
     assert is_even({"a": 2, "b": 1})

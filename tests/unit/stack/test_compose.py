@@ -251,8 +251,8 @@ class Engine:
     def __init__(self, found: list[Container]) -> None:
         self.containers = lambda: found
         self.used = lambda each: (1.5, 2.0)
-        self.out_of_memory = lambda since, until: set()
-        self.inspect = lambda each: {"State": {}}
+        self.out_of_memory: Any = lambda since, until: set()
+        self.inspect: Any = lambda each: {"State": {}}
         self.log_tail = lambda each, lines: "its log"
         self.process_id = lambda each: None
         self.data_root = lambda: "/"

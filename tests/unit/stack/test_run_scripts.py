@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sinkbench.settings import CHECKOUT
+from tests.unit.stack.test_run_of_nodes import program
 
 # Stands in for Java: prints its locale, and the worker's properties, its last argument.
 JAVA = '#!/bin/sh\necho "LC_ALL=$LC_ALL"\nfor last; do :; done\ncat "$last"\n'
@@ -16,12 +17,9 @@ LOCALES: list[dict[str, str]] = [{}, {"LANG": "C"}, {"LC_ALL": "C"}, {"LC_ALL": 
 
 def start_worker(folder: Path, java: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
     """Runs the worker's script with something that stands in for Java."""
-    program = folder / "jdk" / "bin" / "java"
-    program.parent.mkdir(parents=True)
-    program.write_text(java)
-    program.chmod(0o755)
+    program(folder / "jdk" / "bin", "java", java)
     bare = {
-        **{"PATH": "/usr/bin:/bin", "JAVA_HOME": str(program.parent.parent), "JAVA_OPTIONS": "-Xlog:disable"},
+        **{"PATH": "/usr/bin:/bin", "JAVA_HOME": str(folder / "jdk"), "JAVA_OPTIONS": "-Xlog:disable"},
         **{"CONNECT_PLUGINS": "/opt/plugins", "CONNECT_USER_PLUGINS": str(CHECKOUT / "connect" / "plugins")},
         **{"CONNECT_BASE_PORT": "1", "CONNECT_METRICS_BASE_PORT": "1", "CONNECT_WORKER": "1"},
         **{"CONNECT_HEAP": "1m", "CONNECT_LISTEN": "127.0.0.1", "CONNECT_METRICS_AGENT": "agent.jar"},

@@ -210,8 +210,7 @@ def test_ratios_are_to_the_slowest_cell_of_the_same_job_from_blocks_in_which_bot
     assert third.ratio is None
     unasked = [each.model_copy(update={"queries": []}) for each in (*fast, *slow)]
     assert [each.ratio for each in summarize([CELL, OTHER], unasked)] == [None, None]
-    assert first.ratio is not None
-    assert (first.ratio.to, first.ratio.blocks, first.ratio.estimate) == (OTHER.key, 6, pytest.approx(3))
+    assert ((ratio := present(first.ratio)).to, ratio.blocks, ratio.estimate) == (OTHER.key, 6, pytest.approx(3))
     assert second.ratio is None
 
 
@@ -246,8 +245,7 @@ def costing(*seconds: float, **also: float | None) -> list[TrialRecord]:
 def test_the_cpu_time_of_all_services_has_an_interval_as_a_rate_has() -> None:
     cost = present(cell_of(*costing(43.3, 43.4, 43.9, 43.5, 43.2)).total_cpu_seconds_per_million)
     assert (cost.median, cost.low, cost.high) == (pytest.approx(43.4), pytest.approx(43.2), pytest.approx(43.9))
-    assert cost.interval is not None
-    assert 43.2 <= cost.interval.low <= 43.4 <= cost.interval.high <= 43.9
+    assert 43.2 <= (interval := present(cost.interval)).low <= 43.4 <= interval.high <= 43.9
     assert present(cell_of(*costing(43.3, 43.4)).total_cpu_seconds_per_million).interval is None
 
 

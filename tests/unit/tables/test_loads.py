@@ -50,16 +50,11 @@ def test_one_trial_that_did_not_keep_up_is_the_cells_verdict(worst: Lag, word: s
     assert cell.verdict.startswith(word)
 
 
-def searched(*outcomes: str) -> CapacitySearch:
+def test_a_search_that_confirmed_nothing_gives_no_number_and_says_so() -> None:
     search = CapacitySearch(1_000, 1_400, 0.5, 2)
-    for outcome in outcomes:
+    for outcome in (BOUNDED, *[GROWING] * 5):
         assert search.next() is not None
         search.take(outcome)
-    return search
-
-
-def test_a_search_that_confirmed_nothing_gives_no_number_and_says_so() -> None:
-    search = searched(BOUNDED, GROWING, GROWING, GROWING, GROWING, GROWING)
     assert search.next() is None
     (cell,) = summarize([SEARCHED], [trial(SEARCHED, 1, lag(GROWING, 90), 1_000.0)], {SEARCHED.key: search})
     assert cell.records_per_second is None

@@ -38,12 +38,6 @@ def offered(cluster: FakeCluster, recover: Callable[[], object] | None = None) -
     return run_trial(resources(cluster, records=records_offered(LOADED, 500)), Sustain(500), 1, recover).record
 
 
-def holding(monkeypatch: pytest.MonkeyPatch, holds: Content | None) -> TrialRecord:
-    """A drain whose comparison of stored documents with those sent finds this."""
-    monkeypatch.setattr("sinkbench.trial.audit.stored_content", lambda own: holds)
-    return drained(FakeCluster(PLAN))
-
-
 def test_a_drain_goes_from_an_empty_sink_to_the_audit() -> None:
     cluster = FakeCluster(PLAN, notes_of_target=("added to it",))
     record = drained(cluster)
@@ -345,7 +339,8 @@ NOT_COMPARED = "what is stored was not compared with what was sent"
 def test_whether_records_are_stored_as_they_were_sent_is_counted_and_noted(
     holds: Content | None, clean: bool, note: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = holding(monkeypatch, holds)
+    monkeypatch.setattr("sinkbench.trial.audit.stored_content", lambda own: holds)
+    record = drained(FakeCluster(PLAN))
     assert record.audit.clean is clean
     assert note in record.notes
     assert record.reasons == []

@@ -12,6 +12,7 @@ from loadgen.checksum import parse
 from sinkbench.errors import UserError
 from sinkbench.verify.content import GONE, Asked, Entry, Extractor, members_of
 from tests.support.anyrecords import VALUES, changed, text_of
+from tests.support.present import present
 from tests.support.respelled import respelled
 
 RECORDS = st.dictionaries(st.sampled_from(["a", "b", "c"]), VALUES, min_size=1)
@@ -41,8 +42,7 @@ def test_a_record_is_its_row_in_any_spelling_and_no_other(
             return of.row({**parse(found), "@timestamp": 1, "_id": "7"})
         return of.row({"id": 7, "payload": found if kept == "text" else parse(found)})
 
-    assert sent is not None
-    assert row(record) == sent
+    assert row(record) == present(sent)
     if parse(text_of(other)) != parse(text):
         assert row(other) != sent
 
@@ -76,9 +76,7 @@ def test_a_column_payload_holds_whole_records_unless_they_have_such_a_member() -
 )
 def test_a_deleted_key_is_known_by_the_records_own_key(key: bytes, value: bytes | None) -> None:
     of = extractor()
-    found, there = of.record(key, value, (0, 0)), of.row({"payload": {"id": 7}})
-    assert found is not None
-    assert there is not None
+    found, there = present(of.record(key, value, (0, 0))), present(of.row({"payload": {"id": 7}}))
     assert (found.key, found.content) == (there.key, GONE)
 
 
