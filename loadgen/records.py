@@ -212,7 +212,6 @@ class RecordMaker:
         )
 
     def _pads(self, sizes: Whole) -> list[str]:
-        """Cuts paddings of these sizes from the pool."""
         ends = np.cumsum(sizes) + self._pool_at
         if int(ends[-1]) > POOL_BYTES:
             # A random start: from 0, the same key would get the same padding again.

@@ -156,7 +156,6 @@ def _sniffed(path: Path, head: str, ask: Ask, dialect: Dialect) -> tuple[str, st
 
 @contextmanager
 def _database(path: Path, file: BinaryIO, kind: str) -> Iterator[tuple[BinaryIO, Ask]]:
-    """The unpacked file, and what asks DuckDB about it."""
     # DuckDB would download an extension for what it does not support.
     config: dict[str, Any] = dict.fromkeys(("autoinstall_known_extensions", "autoload_known_extensions"), "false")
     with NamedTemporaryFile() as unpacked, duckdb.connect(":memory:", config=config) as connection:

@@ -145,7 +145,6 @@ def _ports(live: bool, port: int | None, metrics: str | None) -> Ports:
 
 
 def _foresee(plan: Plan, stack: Stack) -> None:
-    """Prints what a race would do."""
     cells = expand(plan, stack.workers)
     for cell in cells:
         say(f"  {cell.key}")

@@ -121,7 +121,6 @@ class Look:
         return ConnectCluster(workers.values(), self._endpoints.connect_access)
 
     def _there(self) -> list[Connector]:
-        """All connectors that Connect has."""
         found: list[Connector] = []
         if (connect := self._connect) is None:
             return found

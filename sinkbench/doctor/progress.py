@@ -66,7 +66,6 @@ class Progress:
 
     @property
     def _commits(self) -> list[Reading]:
-        """The readings with something newly committed."""
         sums = [sum(each.at for each in offsets.values()) for _, offsets in self.readings]
         return [each for each, before, now in zip(self.readings[1:], sums, sums[1:], strict=False) if now != before]
 

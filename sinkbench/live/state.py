@@ -299,7 +299,6 @@ def _step(step: RunStep) -> StepNow:
 
 
 def _at_rest(cell: CellNow) -> State:
-    """The state of a cell of which no trial is going on."""
     if not cell["taken"]:
         return "waiting"
     return "invalid" if cell["invalid"] == cell["taken"] else "done"

@@ -65,7 +65,6 @@ LONGEST_RUN = 60
 
 
 def _settings(load: PlanLoad, endpoints: Callable[[], Endpoints]) -> Mapping[str, str]:
-    """Kafka client settings for the cluster of a topic."""
     if not load.records.startswith(SCHEME):
         if load.cluster is not None:
             raise PlanError(f"load.cluster: is for a topic, and load.records is {load.records}; leave it out")

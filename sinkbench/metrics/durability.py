@@ -31,7 +31,6 @@ def durability_notes(trials: Sequence[TrialRecord]) -> list[str]:
 
 
 def _of_cell(taken: Taken) -> Fields:
-    """The durability that all trials with data agree on."""
     found = _known(taken.valid or taken.trials)
     return {"durability": found[0] if len({_promised(each) for each in found}) == 1 else None}
 

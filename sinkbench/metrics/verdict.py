@@ -69,7 +69,6 @@ def faults_of(taken: Taken) -> list[Reason]:
 
 
 def _reasons(taken: Taken) -> list[Reason]:
-    """Why no trial of a cell may be used; empty if one may."""
     search = taken.search
     if not taken.trials and (search is None or not search.path):
         return [Reason(code=ReasonCode.NO_TRIAL, text="no trial was taken")]

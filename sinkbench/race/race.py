@@ -118,7 +118,6 @@ class Race:
             self._limits.measure(step, number, self._recover)
 
     def _replace_trials(self) -> None:
-        """Takes trials that were not warm, or stood still, again."""
         journal = self._journal
         while block := replacements(self._plan, journal.cells, journal.trials):
             self._replacements_left = len(block)
@@ -252,7 +251,6 @@ class Race:
         self._ui.step(RunStep(number, self._trials, name, kind, tuple(cell.key for cell in cells), seconds))
 
     def _trials_left(self, blocks: Sequence[BlockLeft]) -> int:
-        """Number of trials left; an estimate for a search."""
         if not isinstance(self._plan, CapacityPlan):
             return self._replacements_left or sum(len(block.cells) for block in blocks)
         usual = USUAL_SEARCH_STEPS + self._plan.trials

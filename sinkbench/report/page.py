@@ -72,7 +72,6 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
 
 
 def _parts(title: str, parts: Sequence[str | RichTable]) -> Iterator[Part]:
-    """Tables as they are, lines between them together."""
     texts: list[str] = []
     for part in [*parts, None]:
         if isinstance(part, str):

@@ -271,7 +271,6 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
 
 
 def _judged(pairs: Sequence[_Pair]) -> list[Compared]:
-    """The verdicts of all pairs, which depend on their number."""
     alone = [(paired_p_value if pair.paired else p_value)(pair.a, pair.b) for pair in pairs]
     corrected = holm(alone)
     # The level at which the next p value would be significant.

@@ -229,7 +229,6 @@ class ExternalStack(Stack):
         return replace(found, cpu_seconds={**dict.fromkeys(hidden), **found.cpu_seconds})
 
     def _queried(self, figure: str) -> Collection[str]:
-        """The services whose figure Prometheus has."""
         return () if self._file.prometheus is None else getattr(self._file.prometheus, figure).keys()
 
     def facts(self) -> Facts:

@@ -53,7 +53,6 @@ class PrometheusSection(HttpSection):
         return next((f"{figure} of {name}: {said}" for (figure, name), said in found if isinstance(said, str)), None)
 
     def _answers(self) -> dict[tuple[str, str], float | str]:
-        """By figure and service."""
         queries = {(figure, name): query for figure in FIGURES for name, query in getattr(self, figure).items()}
         try:
             with http_client(self.access, TIMEOUT_SECONDS) as client, ThreadPoolExecutor() as pool:

@@ -146,7 +146,6 @@ def _compared(pair: Pair, summary: RunSummary) -> str:
 
 
 def _change(found: Change, summary: RunSummary) -> str:
-    """What changed, and the effect on the rate."""
     first, second, product = found.first, found.second, product_name(found.second.sink)
     if found.ratio is None:
         return ""

@@ -282,7 +282,6 @@ def _bloat(own: Resources) -> SinkBloat | None:
 
 
 def _bloat_since(before: SinkBloat | None, after: SinkBloat | None) -> Bloat | None:
-    """Returns the bloat from this trial; None if not known."""
     if before is None or after is None:
         return None
     # The counters of a restarted service begin at 0.

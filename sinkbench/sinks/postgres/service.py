@@ -49,7 +49,6 @@ def _dsn(value: object, info: ValidationInfo) -> str:
 
 
 def _console(value: object, info: ValidationInfo) -> str:
-    """Checks a connection string of PgBouncer's console."""
     found = _dsn(value, info)
     if conninfo_to_dict(found).get("dbname") != "pgbouncer":
         raise mistake("{name} must name dbname=pgbouncer, PgBouncer's own console")
@@ -100,7 +99,6 @@ def _problem(endpoint: Endpoint, question: str, timeout_seconds: float, otherwis
 
 
 def _asked(endpoint: Endpoint, question: str, timeout_seconds: float) -> tuple[Any, ...]:
-    """The user that asks, and the first row of the answer."""
     seconds = max(2, round(timeout_seconds))
     with psycopg.connect(endpoint.address, connect_timeout=seconds, autocommit=True) as connection:
         return (connection.info.user, *connection.execute(question.encode()).fetchall()[0])

@@ -187,5 +187,4 @@ def _refreshed(own: Resources, fault: PlanFault) -> Iterator[None]:
 
 
 def _without_poison(own: Resources, loaded: Loaded, poisoned: int) -> Loaded:
-    """Returns the load without the bad records in its topic."""
     return replace(loaded, in_topic=own.in_topic() - poisoned) if poisoned else loaded

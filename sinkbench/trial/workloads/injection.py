@@ -249,7 +249,6 @@ class Injection(Background[None]):
         return others.get(what, ("", []))
 
     def _services(self, of_sink: str, placement: Mapping[str, int]) -> list[str]:
-        """Returns the services or workers that the fault affects."""
         target, workers = self._fault.hits, list(self._own.cluster.stack.endpoints.connect)
         # A worker without a task would show nothing.
         busy = next((name for name in reversed(workers) if placement.get(name)), workers[-1])
