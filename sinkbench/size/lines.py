@@ -60,7 +60,7 @@ def requirement(found: Sequence[Size], asked: Asked) -> str:
 
 def assumptions(asked: Asked) -> str:
     workers = f"{asked.cores_per_worker:g} cores a worker, {asked.may_fail} may fail"
-    return f"Assumed: {workers}, partitions >= tasks, cores as a drain takes, a record as measured."
+    return f"Assumed: {workers}, partitions >= tasks, cores of a drain, a record as measured."
 
 
 def plain(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> dict[str, Any]:
