@@ -41,7 +41,7 @@ def race(name: str, results: Path, workers: int, content: dict[str, object]) -> 
         plan = Path(folder) / f"{name}.yaml"
         plan.write_text(yaml.safe_dump({**PLAN, **content}))
         environment = {**os.environ, "SINKBENCH_WORKERS": str(workers)}
-        command = [SINKBENCH, "race", plan, "--results", results, "--quiet"]
+        command = [str(SINKBENCH), "race", str(plan), "--results", str(results), "--quiet"]
         done = subprocess.run(command, env=environment, check=False, stdout=subprocess.DEVNULL)
     if done.returncode not in (0, 1):
         raise SystemExit(f"{name} ended with exit code {done.returncode}")
