@@ -113,6 +113,7 @@ def prepare_topic(load: Load, client_settings: Mapping[str, str], largest_bytes:
 
 
 def _lead(admin: AdminClient, topic: str, partitions: Mapping[int, Any]) -> bool:
+    """Whether each partition has a leader that answers."""
     if any(partition.leader < 0 for partition in partitions.values()):
         return False
     asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in partitions}

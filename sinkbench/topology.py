@@ -58,6 +58,7 @@ def _heap(value: object) -> object:
 
 
 def _nodes(service: str, most: int) -> BeforeValidator:
+    """Expands a number of nodes to names."""
 
     def named(value: object) -> tuple[str, ...]:
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:

@@ -107,6 +107,7 @@ def _spread(stored: Stored, cell: CellSummary, figure: str) -> Spread:
 
 
 def _over_trials(cell: CellSummary, figure: str, trials: Trials) -> Spread | None:
+    """Of the trials that the cell's rate is of."""
     used = set(cell.records_per_second.blocks) if cell.records_per_second else set()
     own = [each for each in trials if each.cell == cell.cell and not each.pilot and not each.reasons]
     values = {each.block: _of_trial(each, figure) for each in own if not used or each.block in used}

@@ -129,6 +129,7 @@ def _parts(shape: Shape, stored: Stored | None) -> list[_Part]:
 
 
 def _told(read: Callable[[], Range], bounds: Bounds, words: str) -> _Part:
+    """What a range says; `words` are around it."""
     try:
         found = read()
     except Untold as none:

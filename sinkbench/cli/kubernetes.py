@@ -79,6 +79,7 @@ def show(namespace: Annotated[str, typer.Argument(help="default: the kubeconfig'
 
 
 def _namespace(name: str) -> str:
+    """Its labels; "" if there is none of that name."""
     return _kubectl("get", "namespace", name, "--ignore-not-found", "--output", "jsonpath={.metadata.labels}")
 
 

@@ -89,6 +89,7 @@ async def _news(live: LiveRun, run: str) -> AsyncIterator[ServerSentEvent]:
 
 
 def _file(kind: str, *names: str) -> Callable[[Request], Response]:
+    """Answers with these files, `package/name`, concatenated."""
     places = [name.partition("/") for name in names]
     text = "".join(files(package).joinpath(name).read_text(encoding="utf-8") for package, _, name in places)
     return lambda _request: Response(text, headers=HEADERS, media_type=kind)

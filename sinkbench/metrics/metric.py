@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from sinkbench.analysis.samples import Sample
 from sinkbench.analysis.words import whole
@@ -145,7 +145,10 @@ def exported(sql: SqlType, name: str, path: str = "") -> Export:
     return Export(name, sql, lambda cell, _: None if (found := find(cell, path or name)) == "" else found)
 
 
-number, count, words, flag = (partial(exported, sql) for sql in get_args(SqlType))
+number = partial(exported, "DOUBLE")
+count = partial(exported, "BIGINT")
+words = partial(exported, "VARCHAR")
+flag = partial(exported, "BOOLEAN")
 
 
 def bounds(name: str, figure: Callable[[CellSummary, RunSummary], object]) -> tuple[Export, ...]:

@@ -85,10 +85,8 @@ def check_pipelines(cluster: Cluster, cells: Sequence[Cell]) -> None:
             cluster.hurry(clusters)
             if not isinstance(error, ServiceError):
                 raise
-            text = (
-                f"sending ten records through each pipeline was broken off: {error}; `sinkbench status` shows what runs"
-            )
-            raise StackError(f"{text}; mend that and race again") from None
+            why = f"sending ten records through each pipeline was broken off: {error}"
+            raise StackError(f"{why}; see `sinkbench status`; mend that and race again") from None
     if not failed:
         return
     time.sleep(COUNTED_SECONDS)

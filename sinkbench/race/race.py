@@ -251,6 +251,7 @@ class Race:
         self._ui.step(RunStep(number, self._trials, name, kind, tuple(cell.key for cell in cells), seconds))
 
     def _trials_left(self, blocks: Sequence[BlockLeft]) -> int:
+        """Number of trials left; an estimate for a search."""
         if not isinstance(self._plan, CapacityPlan):
             return self._replacements_left or sum(len(block.cells) for block in blocks)
         usual = USUAL_SEARCH_STEPS + self._plan.trials

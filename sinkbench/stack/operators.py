@@ -90,6 +90,7 @@ def name_of(found: Object) -> str:
 
 
 def _add_own(found: Found, pods: Sequence[Object], list_of: List) -> None:
+    """Adds what kubernetes/plain and kubernetes/base describe."""
 
     def ours(objects: Sequence[Object]) -> list[Object]:
         return [each for each in objects if each["metadata"].get("labels", {}).get(PART_OF) == "sinkbench"]

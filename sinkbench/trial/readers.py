@@ -1,8 +1,7 @@
 """Further consumer groups, of one member each, that read a trial's topic while a load is offered."""
 
-from __future__ import annotations
-
 import math
+from contextlib import AbstractContextManager
 
 from sinkbench.services.consumers import JOIN_SECONDS, Consume, consume
 from sinkbench.services.failures import maps_exceptions
@@ -11,7 +10,7 @@ from sinkbench.trial.resources import Resources
 
 
 @maps_exceptions(WorkerFailed)
-class Readers:
+class Readers(AbstractContextManager["Readers"]):
     """The `readers` of a cell, from the topic's first record on. They commit nothing and end with the context. Methods
     raise ServiceError if one of them does not read."""
 
@@ -30,9 +29,6 @@ class Readers:
         except BaseException:
             self._workers.close()
             raise
-
-    def __enter__(self) -> Readers:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._workers.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from multiprocessing.connection import Connection
@@ -97,7 +97,7 @@ def ask(connection: Connection) -> None:
         connection.send(told.result())
 
 
-class Reader:
+class Reader(AbstractContextManager["Reader"]):
     """The process that runs the queries of an order. It ends with the context, after the current queries."""
 
     def __init__(self, what: Order) -> None:
@@ -110,9 +110,6 @@ class Reader:
         except BaseException:
             self._workers.close()
             raise
-
-    def __enter__(self) -> Reader:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._workers.close(END_SECONDS)

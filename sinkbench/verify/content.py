@@ -163,6 +163,7 @@ def _digest(text: bytes, size: int) -> bytes:
 
 
 def _read(value: bytes | str) -> Any:
+    """JSON, else plain text; `_UNREADABLE` for anything else."""
     try:
         text = value.decode() if isinstance(value, bytes) else value
     except UnicodeDecodeError:

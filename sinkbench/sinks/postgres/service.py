@@ -99,6 +99,7 @@ def _problem(endpoint: Endpoint, question: str, timeout_seconds: float, otherwis
 
 
 def _asked(endpoint: Endpoint, question: str, timeout_seconds: float) -> tuple[Any, ...]:
+    """The user that asks, and the first row of the answer."""
     seconds = max(2, round(timeout_seconds))
     with psycopg.connect(endpoint.address, connect_timeout=seconds, autocommit=True) as connection:
         return (connection.info.user, *connection.execute(question.encode()).fetchall()[0])

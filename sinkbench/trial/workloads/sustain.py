@@ -186,9 +186,7 @@ class Sustain(Workload):
     def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
         more, share, said = [], found.offered_share, list(found.after.notes)
         if (least := min(found.timeline.read, default=found.records)) < found.records:
-            said.append(
-                f"one of the further groups had read {least:,} of {found.records:,} records when all were stored"
-            )
+            said.append(f"a further group had read {least:,} of {found.records:,} records when all were stored")
         times, lags = _while_offered(found.samples, found.records)
         if share is not None and share < LEAST_OFFERED and not reasons:
             text = f"{LIMIT}: it sent {100 * share:.1f} % of the load in time; {OFFER_LESS}"

@@ -278,7 +278,7 @@ def test_a_further_group_that_has_not_read_all_is_noted(monkeypatch: pytest.Monk
     monkeypatch.setattr(Readers, "end", lambda readers: [10_000, 9_998])
     record = offered(FakeCluster(LOADED))
     assert record.read_by_readers == [10_000, 9_998]
-    assert "one of the further groups had read 9,998 of 10,000 records when all were stored" in record.notes
+    assert "a further group had read 9,998 of 10,000 records when all were stored" in record.notes
 
 
 def test_a_load_generator_whose_clock_is_off_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
