@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
+from warnings import catch_warnings
 
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
@@ -251,7 +252,7 @@ class Kafka:
 
     def members(self, group: str) -> int | None:
         """Returns the number of members of a stable `group`; None while it rebalances or if it does not exist."""
-        with suppress(KafkaException):
+        with suppress(KafkaException), catch_warnings(action="ignore"):
             for described in self._admin.list_groups(group, timeout=self._seconds):
                 return len(described.members) if described.state == "Stable" else None
         return None
