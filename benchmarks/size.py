@@ -24,7 +24,7 @@ from sinkbench.metrics.metric import find
 from sinkbench.results import TrialRecord
 from sinkbench.size.measured import Measured, Point, measured, stored_runs
 from sinkbench.size.model import Curve, Figure, exactly, figure, resampled
-from sinkbench.size.sizes import cpu_of, loads_of, on_path
+from sinkbench.size.sizes import cpu_of, loads_of, on_path, under_load
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 SINKBENCH = CHECKOUT / ".venv" / "bin" / "sinkbench"
@@ -102,11 +102,12 @@ def _of(source: Measured, raced: Measured) -> Iterator[Prediction]:
     for load in (each for each in raced.loads if each.passed and each.mode == "sustain"):
         near = source.nearest(load.tasks)
         services = on_path(near.cell)
-        made = _figure(near, partial(cpu_of, services), larger, distance)
+        share = (load.offered_records_per_second or 0.0) * larger / float(curve.at([load.tasks])[0, 0])
+        more = under_load(source, curve, near.cell, services, share) or 1.0
+        made = _figure(near, partial(cpu_of, services), larger * more, distance)
         used = sum(load.cpu_seconds_per_million.get(name) or 0.0 for name in services)
         if made is not None and used:
             yield Prediction(load.cell, CPU, made, exactly(used, 1.0))
-        share = (load.offered_records_per_second or 0.0) * larger / float(curve.at([load.tasks])[0, 0])
         above = [p99 for at, cell in loads if at >= share and cell.passed and (p99 := find(cell, "latency_ms.p99"))]
         if above and (seen_p99 := find(load, "latency_ms.p99")):
             yield Prediction(load.cell, P99, exactly(above[0], distance), exactly(seen_p99, 1.0))

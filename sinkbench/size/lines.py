@@ -14,7 +14,7 @@ from sinkbench.tables.text import cut
 
 WIDTH, MOST_LINES = 100, 40
 _HEADS = ("", "tasks", "workers", "conns", "cores", "GB/day", "MB/s")
-_TITLES = {"qualifies": "Qualify, the fewest cores first", "not decided": "Not decided", "fails": "Do not qualify"}
+_TITLES = {"qualifies": "Qualify, fewest cores first", "not decided": "Not decided", "fails": "Do not qualify"}
 _LEGEND = "~ beyond what was measured, ! beyond twice; (low-high): 95 %, of fewer than 5 trials lowest-highest."
 _HOW_P99 = "To decide p99: race a plan such as plans/sustain.yaml with these rates and tasks."
 
@@ -60,7 +60,7 @@ def requirement(found: Sequence[Size], asked: Asked) -> str:
 
 def assumptions(asked: Asked) -> str:
     workers = f"{asked.cores_per_worker:g} cores a worker, {asked.may_fail} may fail"
-    return f"Assumed: {workers}, partitions >= tasks, cores of a drain, a record as measured."
+    return f"Assumed: {workers}, partitions >= tasks, a record as measured; >=: of a drain."
 
 
 def plain(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> dict[str, Any]:
@@ -79,6 +79,7 @@ def plain(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> dict[str,
                 "curve": each.curve or None,
                 "figures": {name: _plain(value) for name, value in each.figures.items()},
                 "binds_first": each.binds or None,
+                "cores_of_loads": each.loaded,
             }
             for each in found
         ],
@@ -93,6 +94,7 @@ def _plain(value: Figure) -> dict[str, Any]:
 def _row(each: Size) -> tuple[str, ...]:
     names = ("tasks", "workers", "connections", "cores", "disk_gb_a_day", "network_mb")
     texts = {name: _short(each.figures.get(name), ranged=name == "cores") for name in names}
+    texts["cores"] = texts["cores"] if each.loaded or "cores" not in each.figures else f">={texts['cores']}"
     if (servers := each.figures.get("server_connections")) is not None:
         texts["connections"] += f" -> {_short(servers)}"
     return f"  {each.measured.name}", *texts.values()

@@ -27,7 +27,8 @@ _LEAST_SHARE = 0.01
 @dataclass
 class Size:
     """A pipeline: the requirements that it `fails`, those that are `unknown`, and what it takes by the figure's name;
-    `binds` is what is exhausted first where it was measured."""
+    `binds` is what is exhausted first where it was measured. `loaded`: its cores are of constant loads, too; those of
+    drains alone are the fewest."""
 
     measured: Measured
     fails: list[str] = field(default_factory=list)
@@ -35,6 +36,7 @@ class Size:
     figures: dict[str, Figure] = field(default_factory=dict)
     binds: str = ""
     curve: str = ""
+    loaded: bool = False
 
     @property
     def state(self) -> str:
@@ -42,12 +44,12 @@ class Size:
 
 
 def sizes(pipelines: Sequence[Measured], asked: Asked) -> list[Size]:
-    """Those that qualify first, and among these the one that needs fewest cores."""
+    """Those that qualify first, and among these those whose cores are known under load, the fewest first."""
     order = ("qualifies", "not decided", "fails")
 
-    def place(each: Size) -> tuple[int, float, str]:
+    def place(each: Size) -> tuple[int, bool, float, str]:
         cores = each.figures.get("cores")
-        return order.index(each.state), math.inf if cores is None else cores.value, each.measured.name
+        return order.index(each.state), not each.loaded, math.inf if cores is None else cores.value, each.measured.name
 
     return sorted((size_of(each, asked) for each in pipelines), key=place)
 
@@ -108,7 +110,7 @@ class _Sizing:
             where = "by the fitted law" if self.curve.has_law else "on from the measured rates"
             self.found.fails.append(f"rate: needs {whole(self.asked.needed)}, {most} {where}")
             return
-        workers = self._workers(self.one.nearest(int(start[0])))
+        workers = self._workers(int(start[0]))
         rows = self._tasks(workers)
         # By a law the rate may have fallen again with so many.
         rows = start if math.isinf(rows[0]) else rows
@@ -125,14 +127,15 @@ class _Sizing:
             figures["server_connections"] = exactly(seen.server_peak, beyond)
         if (heap := find(cell, "peak_memory.connect.heap_bytes")) is not None:
             figures["heap_mb"] = exactly(heap / cell.workers / 1e6, self.far)
-        self._resources(point)
+        share = self.asked.rate / float(rates[0])
+        self._resources(point, share)
         spare = rates - self.asked.rate
         behind = np.where(spare > 0, OUTAGE_SECONDS * self.asked.rate / np.where(spare > 0, spare, 1), math.inf)
         figures["catch_up_seconds"] = figure(behind, self.curve.trials, max(beyond, self.distance))
         broken = min((count for count in self.one.broken if self.curve.tasks[-1] < count <= tasks), default=None)
         if broken is not None:
             self.found.fails.append(f"tasks: {tasks} are needed, with {broken}: {self.one.broken[broken]}")
-        self._check_p99(self.asked.rate / float(rates[0]), cell.tasks)
+        self._check_p99(share, cell.tasks)
         self.found.binds = self._first_bound(cell)
 
     def _rates(self, tasks: Sequence[int]) -> Rows:
@@ -142,18 +145,22 @@ class _Sizing:
         steps = range(step, MOST_TASKS + 1, step)
         return fewest(self._rates(steps), steps, self.asked.needed)
 
-    def _workers(self, point: Point) -> int:
-        seconds = point.cell.cpu_seconds_per_million.get("connect") or 0.0
+    def _workers(self, tasks: int) -> int:
+        cell, rate = self.one.nearest(tasks).cell, float(self._rates([tasks])[0, 0])
+        seconds = cell.cpu_seconds_per_million.get("connect") or 0.0
+        seconds *= under_load(self.one, self.curve, cell, ["connect"], self.asked.needed / rate) or 1.0
         cores = seconds * self.larger * self.asked.needed / 1e6
         return max(1, math.ceil(cores / self.asked.cores_per_worker)) + self.asked.may_fail
 
-    def _resources(self, point: Point) -> None:
-        """Cores of each service on the path, disk and network, at the rate."""
+    def _resources(self, point: Point, share: float) -> None:
+        """Cores of each service on the path, disk and network, at the rate, which is this share of the highest one."""
         services = on_path(point.cell)
         cores, written = self.larger * self.asked.rate / 1e6, self.scale * self.asked.rate / 1e6
+        more = partial(under_load, self.one, self.curve, point.cell, share=share)
+        self.found.loaded = more(services=services) is not None
         wanted: dict[str, tuple[Callable[[TrialRecord], float | None], float]] = {
-            **{f"cores.{name}": (partial(cpu_of, [name]), cores) for name in services},
-            "cores": (partial(cpu_of, services), cores),
+            **{f"cores.{name}": (partial(cpu_of, [name]), cores * (more(services=[name]) or 1.0)) for name in services},
+            "cores": (partial(cpu_of, services), cores * (more(services=services) or 1.0)),
             "disk_gb_a_day": (lambda trial: trial.disk_bytes_per_record, written * _DAY / 1e3),
             "disk_gb_kept": (
                 lambda trial: trial.disk_bytes_per_record,
@@ -189,9 +196,9 @@ class _Sizing:
 
     def _first_bound(self, cell: CellSummary) -> str:
         """What is exhausted first if the rate grows, by what the machine and the services of the run had."""
-        bounds, cores, seen = {}, self.found.figures.get("cores"), cell.connections
-        if cores is not None and cores.value > 0 and self.one.cores:
-            bounds[f"CPU ({self.one.cores:g} cores)"] = self.one.cores * self.asked.rate / cores.value
+        bounds, seconds, seen = {}, cpu_of(on_path(cell), cell), cell.connections
+        if seconds and self.one.cores:
+            bounds[f"CPU ({self.one.cores:g} cores)"] = self.one.cores * 1e6 / seconds / self.larger
         if seen.server_limit and seen.server_peak and cell.pool is None:
             tasks = seen.server_limit * cell.tasks // seen.server_peak
             bounds[f"{seen.server_limit} connections"] = float(self._rates([tasks])[0, 0])
@@ -211,6 +218,23 @@ def loads_of(one: Measured, curve: Curve) -> list[tuple[float, CellSummary]]:
     return sorted(loads, key=lambda each: each[0])
 
 
+def under_load(one: Measured, curve: Curve, cell: CellSummary, services: Sequence[str], share: float) -> float | None:
+    """How many times the CPU time of a record in the drain of `cell` one takes at this share of the highest rate: on
+    straight lines between the cores of the constant loads and the drain, and on along the first one below the lowest
+    load, where it takes no more than there and a record no less. None without loads."""
+    drain = cpu_of(services, cell)
+    known = {
+        at: at * seconds / drain
+        for at, load in loads_of(one, curve)
+        if drain and at < 1 and load.passed and (seconds := cpu_of(services, load))
+    }
+    if not known:
+        return None
+    shares, cores = [*known, 1.0], [*known.values(), 1.0]
+    slope = np.clip((cores[1] - cores[0]) / (shares[1] - shares[0]), 0, cores[0] / shares[0])
+    return float(np.interp(share, shares, cores) - slope * max(shares[0] - share, 0)) / share
+
+
 def on_path(cell: CellSummary) -> list[str]:
     """The services that take part in storing, by their CPU time."""
     used = {
@@ -221,6 +245,6 @@ def on_path(cell: CellSummary) -> list[str]:
     return [name for name, seconds in used.items() if seconds > _LEAST_SHARE * sum(used.values())]
 
 
-def cpu_of(services: Sequence[str], trial: TrialRecord) -> float | None:
-    found = [trial.cpu_seconds_per_million.get(name) for name in services]
+def cpu_of(services: Sequence[str], measured: TrialRecord | CellSummary) -> float | None:
+    found = [measured.cpu_seconds_per_million.get(name) for name in services]
     return sum(seconds or 0.0 for seconds in found) if found and None not in found else None

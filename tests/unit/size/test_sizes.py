@@ -319,18 +319,43 @@ def test_larger_records_are_stored_as_many_times_more_slowly_and_smaller_ones_as
 
 
 def loaded(rate: float, p99: float, cpu: float) -> CellSummary:
-    used = {"connect": cpu, "postgres": 10.0, "controller": 50.0}
+    used = {"kafka": 0.0, "connect": cpu, "postgres": 10.0, "controller": 50.0}
     return load(rate, p99).model_copy(update={"cell": f"jdbc@1x3@{rate:g}", "cpu_seconds_per_million": used})
 
 
-def test_a_load_is_predicted_by_the_next_higher_one_and_its_cpu_time_by_that_of_a_drain() -> None:
+def test_a_load_is_predicted_by_the_next_higher_one_and_its_cpu_time_by_those_around_it() -> None:
     found = predicted(
         run({}, loaded(8_000, 400, 24.0)), run(THREE, loaded(2_000, 100, 99.0), loaded(12_000, 300, 99.0))
     )
     assert found[f"{P99} 1x3@8000"].error == pytest.approx(-0.25)
-    assert found[f"{CPU_TIME} 1x3@8000"].error == pytest.approx(17 / 34 - 1)
+    assert found[f"{CPU_TIME} 1x3@8000"].error == pytest.approx(109 / 34 - 1)
     higher = predicted(run({}, loaded(16_000, 400, 24.0)), run(THREE, loaded(12_000, 300, 99.0)))
     assert list(higher) == [f"{CPU_TIME} 1x3@16000"]
+
+
+@pytest.mark.parametrize(("rate", "cores"), [(30_000, 0.51), (15_000, 0.34), (3_000, 0.17), (1_500, 0.17)])
+def test_cores_lie_between_those_of_constant_loads_and_of_the_drain_and_of_drains_alone_are_the_fewest(
+    rate: float, cores: float
+) -> None:
+    # Three tasks, of which lower rates need 2 and 1, use 0.51 cores at 30,000/s and at 3,000/s.
+    kept = run({a_cell(multiple=3, workers=1): (30_000,) * 3}, loaded(3_000, 5, 160.0))
+    found, asked = only(kept, rate=rate, headroom=0.0), Asked(rate, **ALONE)
+    assert (found.loaded, values(found, "cores")) == (True, [pytest.approx(cores)])
+    assert found.binds == "CPU (2 cores) at 117,647/s"
+    drained = only(run({a_cell(multiple=3, workers=1): (30_000,) * 3}), rate=rate)
+    assert f">={17 * rate / 1e6:.2f}" in "".join(lines([drained], asked, ["r"]))
+    assert sizes([drained.measured, found.measured], asked)[0].loaded
+
+
+def test_below_the_lowest_load_cores_fall_as_the_line_does_and_a_record_takes_no_less() -> None:
+    kept = run(ONE, loaded(15_000, 5, 9.0), loaded(24_000, 5, 9.0))
+    assert values(only(kept, rate=10_000, headroom=0.5), "cores") == [pytest.approx(0.19)]
+
+
+def test_workers_have_the_cores_that_connect_takes_under_load() -> None:
+    kept = run({a_cell(multiple=3, workers=1): (30_000,) * 3}, loaded(3_000, 5, 160.0))
+    assert values(only(kept, rate=3_000, cores_per_worker=0.1), "workers") == [2]
+    assert values(only(run(ONE), rate=3_000, cores_per_worker=0.1), "workers") == [1]
 
 
 def test_the_worst_prediction_of_each_figure_is_named_at_the_end() -> None:
