@@ -10,7 +10,7 @@ Debezium's PostgreSQL source. The schema is Kafka Connect's, as JsonConverter wi
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from loadgen.checksum import DIGITS, SUM
 
@@ -25,7 +25,6 @@ Form = Literal[
     "row-debezium-schema",
 ]
 DOCUMENT: Form = "document"
-FORMS: tuple[Form, ...] = get_args(Form)
 
 # Members of a record, by their parent.
 _MEMBERS = {

@@ -6,11 +6,11 @@ from sinkbench.analysis.audit import few_ranges
 from sinkbench.analysis.rates import median_known, total_known
 from sinkbench.analysis.words import NOT_MEASURED, megabytes
 from sinkbench.metrics.connections import LOADS
-from sinkbench.metrics.metric import Column, Fields, Metric, View, column, count, find
+from sinkbench.metrics.metric import Column, Fields, Metric, column, count, find
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken, was_interrupted
 from sinkbench.metrics.tasks import tasks
-from sinkbench.results import Bloat, CellSummary, TrialRecord
+from sinkbench.results import Bloat, CellSummary, RunSummary, TrialRecord
 
 # Notes list the lost and duplicated records of at most this many trials.
 MOST_NAMED = 3
@@ -19,7 +19,7 @@ MOST_NAMED = 3
 def count_columns(table: str, duplicates: str = "dupl.", place: int = 100) -> list[Column]:
     """Records lost, and records duplicated; with the number of trials without an audit, as `0 (1 of 3 not audited)`."""
 
-    def counted(name: str, cell: CellSummary, _: View) -> str:
+    def counted(name: str, cell: CellSummary, _: RunSummary) -> str:
         # One word per line: the columns are narrow.
         rest = f"\n({cell.not_audited} of {cell.trials}\nnot\naudited)" if cell.not_audited else ""
         return NOT_MEASURED if cell.audit is None else f"{getattr(cell.audit, name):,}{rest}"

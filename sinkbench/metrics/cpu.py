@@ -13,7 +13,7 @@ from sinkbench.analysis.samples import (
 )
 from sinkbench.analysis.words import NOT_MEASURED, percent, tenths
 from sinkbench.metrics.memory import by_service
-from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, View, bounds, number, over, rounded
+from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, bounds, number, over, rounded
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken
@@ -65,7 +65,7 @@ def _jvms(taken: Taken) -> Fields:
     return {"jvm_cpu_seconds_per_million": jvms, **over(median_known, "compiling_share")(taken)}
 
 
-def _all_and_each(cell: CellSummary, _: View) -> str:
+def _all_and_each(cell: CellSummary, _: RunSummary) -> str:
     """CPU seconds of all services together, then of each that is not 0.0, the largest first."""
     known = [(seconds, name) for name, seconds in cell.cpu_seconds_per_million.items() if seconds is not None]
     busy = sorted((-seconds, name) for seconds, name in known if seconds >= 0.05)
@@ -75,18 +75,18 @@ def _all_and_each(cell: CellSummary, _: View) -> str:
     return " ".join(words) or NOT_MEASURED
 
 
-def _compiling(cell: CellSummary, _: View) -> str:
+def _compiling(cell: CellSummary, _: RunSummary) -> str:
     return NOT_MEASURED if cell.compiling_share is None else percent(cell.compiling_share)
 
 
-def _collecting(cell: CellSummary, _: View) -> str:
+def _collecting(cell: CellSummary, _: RunSummary) -> str:
     jvms, total = cell.jvm_cpu_seconds_per_million, cell.total_cpu_seconds_per_million
     used = None if total is None or not jvms else total.median
     return percent(sum(each.gc or 0.0 for each in jvms.values()) / used) if used else NOT_MEASURED
 
 
-def _tells_of_jvms(view: View) -> bool:
-    return view.any(lambda cell: cell.compiling_share is not None)
+def _tells_of_jvms(run: RunSummary) -> bool:
+    return any(cell.compiling_share is not None for cell in run.cells)
 
 
 METRICS = (

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sinkbench.analysis.intervals import ratio_by_block, ratio_of, spread_of
 from sinkbench.analysis.limits import fastest, rates_by_block
 from sinkbench.analysis.words import NOT_MEASURED, percent, share_span, times
-from sinkbench.metrics.metric import Column, Fields, Metric, View, bounds, find, number, words
+from sinkbench.metrics.metric import Column, Fields, Metric, bounds, find, number, words
 from sinkbench.metrics.queries import same_job
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken
@@ -71,10 +71,10 @@ def _to_slowest(taken: Taken) -> Fields:
     return {"ratio": ratio_of(slowest.cell.key, rates[0], rates[1], taken.median / slowest.median)}
 
 
-def _ratio(cell: CellSummary, view: View) -> str:
+def _ratio(cell: CellSummary, run: RunSummary) -> str:
     if cell.ratio is not None:
         return f"x{times(cell.ratio.estimate)}"
-    is_slowest = view.any(lambda each: each.ratio is not None and each.ratio.to == cell.cell)
+    is_slowest = any(each.ratio is not None and each.ratio.to == cell.cell for each in run.cells)
     return f"x{times(1.0)}" if is_slowest else NOT_MEASURED
 
 
@@ -94,8 +94,8 @@ RATIO = (
 )
 
 
-def _is_shown(view: View) -> bool:
-    return view.any(lambda cell: cell.efficiency is not None)
+def _is_shown(run: RunSummary) -> bool:
+    return any(cell.efficiency is not None for cell in run.cells)
 
 
 METRICS = (

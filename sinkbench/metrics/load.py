@@ -7,11 +7,11 @@ from sinkbench.analysis.latency import BOUNDED, GROWING, UNCLEAR, merged
 from sinkbench.analysis.rates import median_known, usable_rate
 from sinkbench.analysis.words import milliseconds, percent, whole
 from sinkbench.metrics.connections import LOADS
-from sinkbench.metrics.metric import Column, Fields, Metric, View, column, number, over, words
+from sinkbench.metrics.metric import Column, Fields, Metric, column, number, over, words
 from sinkbench.metrics.rate import at_least_in_words
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks_per_worker
-from sinkbench.results import CellSummary, Lag
+from sinkbench.results import CellSummary, Lag, RunSummary
 
 
 def worst(lags: Iterable[Lag | None]) -> Lag | None:
@@ -28,23 +28,23 @@ def _offered(taken: Taken) -> Fields:
     return {"offered_records_per_second": told, "search": [] if taken.search is None else taken.search.path}
 
 
-def _has_readers(view: View) -> bool:
-    return view.any(lambda cell: cell.readers is not None)
+def _has_readers(run: RunSummary) -> bool:
+    return any(cell.readers is not None for cell in run.cells)
 
 
 def _is_capacity(cell: CellSummary) -> bool:
     return cell.mode == "capacity"
 
 
-def _offered_rate(cell: CellSummary, _: View) -> str:
+def _offered_rate(cell: CellSummary, _: RunSummary) -> str:
     return "" if _is_capacity(cell) else whole(cell.offered_records_per_second)
 
 
-def _capacity(cell: CellSummary, _: View) -> str:
+def _capacity(cell: CellSummary, _: RunSummary) -> str:
     return (at_least_in_words(cell) or whole(cell.offered_records_per_second)) if _is_capacity(cell) else ""
 
 
-def _stored(cell: CellSummary, _: View) -> str:
+def _stored(cell: CellSummary, _: RunSummary) -> str:
     rate = usable_rate(cell)
     return whole(None if rate is None else mean(rate.values))
 
@@ -61,11 +61,7 @@ METRICS = (
             Column(LOADS, 10, "tasks\n(per\nworker)", tasks_per_worker),
             Column(LOADS, 12, "further\ngroups", lambda cell, _: str(cell.readers or 0), shown=_has_readers),
             Column(
-                LOADS,
-                20,
-                "offered\nrecords/s",
-                _offered_rate,
-                shown=lambda view: not all(map(_is_capacity, view.summary.cells)),
+                LOADS, 20, "offered\nrecords/s", _offered_rate, shown=lambda run: not all(map(_is_capacity, run.cells))
             ),
         ],
         place=30,
@@ -112,7 +108,7 @@ CAPACITY = (
         "Capacity",
         "The highest rate whose lag stays bounded.",
         columns=[
-            Column(LOADS, 20, "capacity\nrecords/s", _capacity, shown=lambda view: view.any(_is_capacity)),
+            Column(LOADS, 20, "capacity\nrecords/s", _capacity, shown=lambda run: any(map(_is_capacity, run.cells))),
             column(
                 LOADS, 25, "of its\ncapacity", "of_capacity", lambda of: "" if of is None else percent(of), always=False
             ),

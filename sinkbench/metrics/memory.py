@@ -8,12 +8,12 @@ from typing import TypeVar
 from sinkbench.analysis.rates import median_known
 from sinkbench.analysis.samples import memory_peaks, total_memory_peak
 from sinkbench.analysis.words import NOT_MEASURED, megabytes
-from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, View, bounds, column, number, over
+from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, bounds, column, number, over
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
 from sinkbench.plan.sizing import FEWEST_FOR_DISK
-from sinkbench.results import CellSummary, JvmCpu, Memory
+from sinkbench.results import CellSummary, JvmCpu, Memory, RunSummary
 
 _LEAST_BYTES = 5e5
 _Figures = TypeVar("_Figures", JvmCpu, Memory)
@@ -27,7 +27,7 @@ def by_service(figures: type[_Figures], trials: Sequence[Mapping[str, _Figures]]
     }
 
 
-def _megabytes(field: str, cell: CellSummary, _: View) -> str:
+def _megabytes(field: str, cell: CellSummary, _: RunSummary) -> str:
     """As `connect:2,897 es:1,200`, largest first, without zeros."""
     services = _of_services(field, cell).items()
     known = sorted((-value, name) for name, value in services if value is not None and value >= _LEAST_BYTES)

@@ -54,18 +54,7 @@ Fields = Mapping[str, Any]
 """Fields of a TrialRecord or a CellSummary by name."""
 
 
-@dataclass(frozen=True)
-class View:
-    """A run shown in tables."""
-
-    summary: RunSummary
-
-    def any(self, has: Callable[[CellSummary], object]) -> bool:
-        """Whether any cell of the run satisfies the condition."""
-        return any(has(cell) for cell in self.summary.cells)
-
-
-Head = str | Callable[[View], str]
+Head = str | Callable[[RunSummary], str]
 
 
 @dataclass(frozen=True)
@@ -75,9 +64,9 @@ class Column:
     table: str
     place: int
     head: Head
-    text: Callable[[CellSummary, View], str]
+    text: Callable[[CellSummary, RunSummary], str]
     kind: Literal["number", "words", "list"] = "number"
-    shown: Callable[[View], object] = lambda _: True
+    shown: Callable[[RunSummary], object] = lambda _: True
 
 
 def column(
@@ -89,7 +78,7 @@ def column(
         place,
         head,
         lambda cell, _: shown(find(cell, path)),
-        shown=lambda view: always or view.any(lambda cell: find(cell, path) is not None),
+        shown=lambda run: always or any(find(cell, path) is not None for cell in run.cells),
     )
 
 

@@ -5,7 +5,7 @@ from sinkbench.analysis.rates import median_low_high, most, usable_rate
 from sinkbench.analysis.words import NOT_MEASURED, span, whole
 from sinkbench.metrics.metric import Column, Export, Fields, Metric, bounds, count, find, number, over, words
 from sinkbench.metrics.taken import Taken
-from sinkbench.results import CellSummary, RatePerSecond
+from sinkbench.results import CellSummary, RatePerSecond, RunSummary
 
 CELLS = "cells"
 
@@ -30,8 +30,8 @@ def rate_and_spread(cell: CellSummary, in_brackets: bool) -> tuple[str, str]:
     return whole(rate.median), f"({spread})" if in_brackets else spread
 
 
-def has_interval(cell: CellSummary) -> bool:
-    return find(usable_rate(cell), "interval") is not None
+def _has_intervals(run: RunSummary) -> bool:
+    return any(find(usable_rate(cell), "interval") is not None for cell in run.cells)
 
 
 def _of_cell(taken: Taken) -> Fields:
@@ -61,7 +61,7 @@ METRICS = (
         "Records per second",
         "How many records a cell stores per second once it is warm: the median of its valid trials.",
         of_cell=_of_cell,
-        columns=[Column(CELLS, 20, "records/s", lambda cell, view: rate_and_spread(cell, view.any(has_interval))[0])],
+        columns=[Column(CELLS, 20, "records/s", lambda cell, run: rate_and_spread(cell, _has_intervals(run))[0])],
         heads=["measured records/s", "A records/s", "B records/s"],
         place=40,
         exports=[
@@ -95,8 +95,8 @@ METRICS = (
             Column(
                 CELLS,
                 30,
-                lambda view: "95 %\ninterval" if view.any(has_interval) else "min-max",
-                lambda cell, view: rate_and_spread(cell, view.any(has_interval))[1],
+                lambda run: "95 %\ninterval" if _has_intervals(run) else "min-max",
+                lambda cell, run: rate_and_spread(cell, _has_intervals(run))[1],
             )
         ],
         heads=["95 % interval", "min-max"],

@@ -6,9 +6,9 @@ from sinkbench.analysis.intervals import ratio_by_block
 from sinkbench.analysis.rates import median_known, most, usable_median
 from sinkbench.analysis.words import NOT_MEASURED, formatted, tenths, whole
 from sinkbench.metrics.audit import count_columns
-from sinkbench.metrics.metric import Column, Export, Fields, Metric, View, column, count, find, flag, number, words
+from sinkbench.metrics.metric import Column, Export, Fields, Metric, column, count, find, flag, number, words
 from sinkbench.metrics.taken import Taken
-from sinkbench.results import CellSummary, Recovery, Rescale
+from sinkbench.results import CellSummary, Recovery, Rescale, RunSummary
 
 RECOVERIES, STATUS = "recoveries", "status"
 # Times until recovery. A trial that did not see the end is not a fast one.
@@ -64,7 +64,7 @@ def _rescale(taken: Taken) -> Fields:
     return {"rescale": Rescale(tasks_before=taken.cell.tasks_before, to_cold=ratio, **medians)}
 
 
-def _interval(cell: CellSummary, _: View) -> str:
+def _interval(cell: CellSummary, _: RunSummary) -> str:
     interval = find(cell, "rescale.to_cold.interval")
     return NOT_MEASURED if interval is None else f"{interval.low:.2f}-{interval.high:.2f}"
 

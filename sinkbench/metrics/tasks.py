@@ -4,17 +4,17 @@ import json
 
 from sinkbench.analysis.rates import usable_rate
 from sinkbench.analysis.words import significant
-from sinkbench.metrics.metric import Column, Export, Fields, Metric, Value, View, count, find, number, words
+from sinkbench.metrics.metric import Column, Export, Fields, Metric, Value, count, find, number, words
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken
-from sinkbench.results import CellSummary
+from sinkbench.results import CellSummary, RunSummary
 
 
-def tasks(cell: CellSummary, _: View) -> str:
+def tasks(cell: CellSummary, _: RunSummary) -> str:
     return f"{cell.tasks}"
 
 
-def tasks_per_worker(cell: CellSummary, _: View) -> str:
+def tasks_per_worker(cell: CellSummary, _: RunSummary) -> str:
     return f"{cell.tasks} ({significant(cell.tasks_per_worker)})"
 
 

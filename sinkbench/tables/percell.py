@@ -15,7 +15,7 @@ from sinkbench.metrics.connections import LOADS, POOLS
 from sinkbench.metrics.cost import COSTS
 from sinkbench.metrics.durability import DURABILITY
 from sinkbench.metrics.memory import RESOURCES
-from sinkbench.metrics.metric import Column, View, find
+from sinkbench.metrics.metric import Column, find
 from sinkbench.metrics.names import folded, marked_name
 from sinkbench.metrics.queries import READS
 from sinkbench.metrics.rate import CELLS
@@ -36,10 +36,10 @@ class CellTable:
     whether it drops columns where it is too wide."""
 
     key: str
-    first: str | Callable[[View], str] = "pipeline"
-    name: Callable[[CellSummary, View], str] = lambda cell, _: cell.label
+    first: str | Callable[[RunSummary], str] = "pipeline"
+    name: Callable[[CellSummary, RunSummary], str] = lambda cell, _: cell.label
     has: Callable[[CellSummary], object] = lambda _: True
-    needs: Callable[[View], object] = lambda _: True
+    needs: Callable[[RunSummary], object] = lambda _: True
     caption: str = ""
     fits: bool = False
 
@@ -50,12 +50,12 @@ def _took(cell: CellSummary) -> object:
     )
 
 
-def _marked(cell: CellSummary, view: View) -> str:
-    return folded(marked_name(cell, view.summary), _LONGEST_NAME)
+def _marked(cell: CellSummary, summary: RunSummary) -> str:
+    return folded(marked_name(cell, summary), _LONGEST_NAME)
 
 
-def _currency(view: View) -> str:
-    return f"cost in {find(view.summary, 'prices.currency')}"
+def _currency(summary: RunSummary) -> str:
+    return f"cost in {find(summary, 'prices.currency')}"
 
 
 _KINDS = (
@@ -64,38 +64,38 @@ _KINDS = (
     CellTable(RESCALES, "rescale", has=lambda cell: cell.rescale is not None, fits=True),
     CellTable(RECOVERIES),
     CellTable(STATUS),
-    CellTable(READS, needs=lambda view: view.any(lambda cell: cell.reads_per_second is not None)),
+    CellTable(READS, needs=lambda run: any(cell.reads_per_second is not None for cell in run.cells)),
     CellTable(CHANGES, "changes", _marked, changes_keys),
     CellTable(POOLS, "pooler", _marked, lambda cell: cell.pool is not None),
-    CellTable(DURABILITY, "durability", _marked, needs=lambda view: view.any(lambda cell: cell.durability)),
+    CellTable(DURABILITY, "durability", _marked, needs=lambda run: any(cell.durability for cell in run.cells)),
     CellTable(
         RESOURCES,
         "memory and disk",
         _marked,
-        needs=lambda view: view.any(_took),
+        needs=lambda run: any(map(_took, run.cells)),
         caption="All bytes are for each record.",
     ),
-    CellTable(COSTS, _currency, _marked, needs=lambda view: view.summary.prices is not None),
+    CellTable(COSTS, _currency, _marked, needs=lambda run: run.prices is not None),
 )
 TABLES = {table.key: table for table in _KINDS}
 
 
 def cell_table(key: str, summary: RunSummary, width: int = 140) -> Table | None:
     """The table of that name; None if the run has no data for it."""
-    view, kind = View(summary), TABLES[key]
+    kind = TABLES[key]
     cells = [cell for cell in summary.cells if kind.has(cell)]
-    if not cells or not kind.needs(view):
+    if not cells or not kind.needs(summary):
         return None
-    names, columns = [kind.name(cell, view) for cell in cells], columns_of(key, view)
-    table = _table(kind, view, names, columns, cells)
+    names, columns = [kind.name(cell, summary) for cell in cells], columns_of(key, summary)
+    table = _table(kind, summary, names, columns, cells)
     if kind.fits and width_of(table) > width:
         names = [name.replace("/", "/\n", 1) for name in names]
-        texts = {column.head: {column.text(cell, view) for cell in cells} for column in columns}
+        texts = {column.head: {column.text(cell, summary) for cell in cells} for column in columns}
         empty = [head for head, found in texts.items() if found == {NOT_MEASURED}]
         spare = [head for head in _SPARE if head not in _IF_ALIKE or len(texts.get(head, "")) == 1]
         for dropped in ("", *empty, *spare):
             columns = [column for column in columns if column.head != dropped]
-            table = _table(kind, view, names, columns, cells)
+            table = _table(kind, summary, names, columns, cells)
             if width_of(table) <= width:
                 break
     if kind.caption:
@@ -104,17 +104,17 @@ def cell_table(key: str, summary: RunSummary, width: int = 140) -> Table | None:
 
 
 def _table(
-    kind: CellTable, view: View, names: Sequence[str], columns: Sequence[Column], cells: Sequence[CellSummary]
+    kind: CellTable, run: RunSummary, names: Sequence[str], columns: Sequence[Column], cells: Sequence[CellSummary]
 ) -> Table:
-    rows = [(name, *(column.text(cell, view) for column in columns)) for name, cell in zip(names, cells, strict=True)]
+    rows = [(name, *(column.text(cell, run) for column in columns)) for name, cell in zip(names, cells, strict=True)]
     # As a Text, since rich would take brackets in a user's currency as markup.
-    first = kind.first if isinstance(kind.first, str) else Text(kind.first(view))
-    return new_table(first, *(_rich(column, view) for column in columns), rows=rows)
+    first = kind.first if isinstance(kind.first, str) else Text(kind.first(run))
+    return new_table(first, *(_rich(column, run) for column in columns), rows=rows)
 
 
-def columns_of(key: str, view: View) -> Sequence[Column]:
-    """The columns that a view shows of a table, from left to right."""
-    found = [column for metric in METRICS for column in metric.columns if column.table == key and column.shown(view)]
+def columns_of(key: str, summary: RunSummary) -> Sequence[Column]:
+    """The columns that a run shows of a table, from left to right."""
+    found = [column for metric in METRICS for column in metric.columns if column.table == key and column.shown(summary)]
     return sorted(found, key=lambda column: column.place)
 
 
@@ -127,13 +127,12 @@ def cpu_table(summary: RunSummary) -> Table | None:
     names = sorted(most, key=lambda name: (-most[name], name))
     if not names:
         return None
-    view = View(summary)
-    shares = [column for column in columns_of(CELLS, view) if column.head in ("JIT", "GC")]
+    shares = [column for column in columns_of(CELLS, summary) if column.head in ("JIT", "GC")]
     rows = []
     for cell, found in cells:
         total = find(cell, "total_cpu_seconds_per_million.median")
         texts = map(seconds_each, (total, *(found.get(name) for name in names)))
-        rows.append((marked_name(cell, summary), *texts, *(column.text(cell, view) for column in shares)))
+        rows.append((marked_name(cell, summary), *texts, *(column.text(cell, summary) for column in shares)))
     return new_table("CPU s per million", "all", *names, *(str(column.head) for column in shares), rows=rows)
 
 
@@ -161,8 +160,8 @@ def cpu_by_service(cell: CellSummary) -> dict[str, float]:
     return sums
 
 
-def _rich(column: Column, view: View) -> str | RichColumn:
-    head = column.head if isinstance(column.head, str) else column.head(view)
+def _rich(column: Column, summary: RunSummary) -> str | RichColumn:
+    head = column.head if isinstance(column.head, str) else column.head(summary)
     if column.kind == "list":
         return RichColumn(head, overflow="fold", min_width=14 if column.table == CELLS else 11)
     return words(head) if column.kind == "words" else head

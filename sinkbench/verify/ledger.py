@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
 from typing import Any
 
 import duckdb
@@ -14,65 +15,17 @@ from sinkbench.verify.content import By, Entry
 MEMORY = "400MB"
 AT_ONCE, SECONDS = 50_000, 5.0
 FAULTS = ("missing", "doubled", "different")
-# `due` is the end of what must be stored; what follows may be. `next` is the first offset that was not read.
-_TABLES = """
-    CREATE TABLE IF NOT EXISTS parts (part INTEGER PRIMARY KEY, start BIGINT, due BIGINT, next BIGINT);
-    CREATE TABLE IF NOT EXISTS topic (k1 UBIGINT, k2 UBIGINT, content UBIGINT, part BIGINT, pos BIGINT, hour BIGINT);
-    CREATE TABLE IF NOT EXISTS target (k1 UBIGINT, k2 UBIGINT, content UBIGINT);
-    CREATE TABLE IF NOT EXISTS state (name VARCHAR PRIMARY KEY, value VARCHAR);
-"""
-# The last record of each key against its rows. By value, there are as many rows as records. A topic has fewer than a
-# million partitions. Content 0 is a tombstone's, 1 is not compared.
-_JUDGED = """
-    CREATE OR REPLACE TEMP TABLE held AS
-    SELECT k1, k2, count(*) AS copies, min(content) AS low FROM target GROUP BY k1, k2;
-    CREATE OR REPLACE TEMP TABLE judged AS
-    SELECT k1, k2, place % 1000000 AS part, place // 1000000 AS pos, hour, records, content = 0 AS gone,
-        {wanted} AS wanted, coalesce(copies, 0) AS found, found - wanted AS doubled,
-        CASE WHEN gone THEN 0 ELSE greatest(wanted - found, 0) END AS missing,
-        coalesce(content <> 1 AND low <> 1 AND content <> low, false) AS different
-    FROM (
-        SELECT k1, k2, max(pos * 1000000 + part) AS place, arg_max(hour, pos * 1000000 + part) AS hour,
-            arg_max(content, pos * 1000000 + part) AS content, count(*) AS records
-        FROM topic JOIN parts USING (part) WHERE pos < due GROUP BY k1, k2
-    ) LEFT JOIN held USING (k1, k2);
-"""
-# What else may be stored of a key with a fault: its last record in any partition, and any later one.
-_FAULTS = """
-    CREATE OR REPLACE TEMP TABLE odd AS SELECT * FROM judged WHERE missing > 0 OR doubled > 0 OR different;
-    CREATE OR REPLACE TEMP TABLE also AS
-    SELECT k1, k2, content, 1 AS later FROM topic SEMI JOIN odd USING (k1, k2) JOIN parts USING (part) WHERE pos >= due
-    UNION ALL
-    SELECT k1, k2, arg_max(content, pos), 0 FROM topic SEMI JOIN odd USING (k1, k2) JOIN parts USING (part)
-    WHERE pos < due GROUP BY k1, k2, part;
-    CREATE OR REPLACE TEMP TABLE faults AS
-    SELECT part, pos, hour, gone, CASE WHEN bare THEN 0 ELSE missing END AS missing,
-        greatest(doubled - {excused}, 0) AS doubled, (different AND same IS NULL)::INTEGER AS different
-    FROM odd
-    JOIN (SELECT k1, k2, bool_or(content = 0) AS bare, sum(later) AS later FROM also GROUP BY k1, k2) USING (k1, k2)
-    LEFT JOIN (SELECT DISTINCT k1, k2, true AS same FROM also JOIN target USING (k1, k2, content)) USING (k1, k2);
-"""
+
+
+def _sql(name: str) -> str:
+    return files("sinkbench.verify").joinpath(f"{name}.sql").read_text(encoding="utf-8")
+
+
 _BY_KEY, _BY_VALUE = {"wanted": "1", "excused": "0"}, {"wanted": "records", "excused": "later"}
-_SLOTS = """
-    SELECT {slot}, coalesce(sum(wanted), 0)::BIGINT AS records, coalesce(sum(missing), 0)::BIGINT AS missing,
-        coalesce(sum(doubled), 0)::BIGINT AS doubled, coalesce(sum(different), 0)::BIGINT AS different
-    FROM (FROM judged SELECT part, hour, wanted UNION ALL BY NAME FROM faults) GROUP BY ALL ORDER BY ALL
-"""
-_PARTITIONS = _SLOTS.format(slot="part AS partition")
-_HOURS = _SLOTS.format(
+_PARTITIONS = _sql("slots").format(slot="part AS partition")
+_HOURS = _sql("slots").format(
     slot="CASE WHEN hour >= 0 THEN strftime(make_timestamp(hour * 3600000000), '%Y-%m-%d %H:00') END AS hour"
 )
-_OTHERS = """
-    SELECT * FROM (SELECT count(*) AS rows FROM target),
-    (SELECT count(*) FILTER (records > 1 AND found = records) AS several FROM judged),
-    (SELECT count(*) FILTER (different > 0 AND gone) AS undeleted, coalesce(sum(missing) FILTER (
-        pos > coalesce(reached, -1)), 0)::BIGINT AS behind FROM faults
-        LEFT JOIN (SELECT part, max(pos) AS reached FROM judged WHERE found > 0 GROUP BY part) USING (part)),
-    (SELECT coalesce(sum(copies) FILTER (old), 0)::BIGINT AS expired,
-        coalesce(sum(copies) FILTER (NOT old), 0)::BIGINT AS unknown FROM (
-        SELECT copies, coalesce({by_position} AND k2 < start, false) AS old
-        FROM held ANTI JOIN topic USING (k1, k2) LEFT JOIN parts ON part = k1))
-"""
 _EXAMPLES = 'SELECT part AS partition, pos AS "offset" FROM faults WHERE {fault} > 0 ORDER BY ALL LIMIT 5'
 
 
@@ -84,7 +37,7 @@ class Ledger:
         config: dict[str, Any] = {"memory_limit": MEMORY, "threads": 2, "preserve_insertion_order": False}
         try:
             self._database = duckdb.connect(path, config=config)
-            self._database.execute(_TABLES)
+            self._database.execute(_sql("tables"))
         except duckdb.Error as error:
             why = str(error).splitlines()[0]
             raise UserError(f"{path}: cannot be used ({why}); wait for who uses it, or name another --work") from None
@@ -156,9 +109,8 @@ class Ledger:
         stored one of their partition, `undeleted` different ones whose last record is a tombstone, `several` keys with
         as many rows as several records. `expired` are rows below the start, `unknown` other rows of no record."""
         words = _BY_VALUE if by == "value" else _BY_KEY
-        self._database.execute(_JUDGED.format(**words))
-        self._database.execute(_FAULTS.format(**words))
-        partitions, (others,) = self._all(_PARTITIONS), self._all(_OTHERS.format(by_position=by == "position"))
+        self._database.execute(_sql("compare").format(**words))
+        partitions, (others,) = self._all(_PARTITIONS), self._all(_sql("others").format(by_position=by == "position"))
         sums = {name: sum(each[name] for each in partitions) for name in ("records", *FAULTS)}
         examples = {fault: self._all(_EXAMPLES.format(fault=fault)) for fault in FAULTS}
         return {**sums, **others, "examples": examples, "partitions": partitions, "hours": self._all(_HOURS)}

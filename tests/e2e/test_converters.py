@@ -1,10 +1,11 @@
 """Records of every form through the connectors that read it: the sink holds each of them once, as it was sent."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from loadgen.forms import FORMS, Form, is_row
+from loadgen.forms import Form, is_row
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import one_trial
 
@@ -26,7 +27,7 @@ PIPELINES = {
 # Two of them, and in CI all.
 TRIED = [
     pytest.param(form, marks=() if form in ("document-debezium-schema", "row-schema") else pytest.mark.long)
-    for form in FORMS
+    for form in get_args(Form)
 ]
 
 

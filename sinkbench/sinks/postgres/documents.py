@@ -18,7 +18,7 @@ from sinkbench.errors import StackError, TargetError
 from sinkbench.services.clocks import clock_offset
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.postgres.asking import ask
-from sinkbench.sinks.postgres.session import APPLICATION, Connection, connect, set_session
+from sinkbench.sinks.postgres.session import APPLICATION, Connection, connect, read_sql, set_session
 from sinkbench.sinks.values import Arrivals, ArrivalWatch, SinkBloat
 from sinkbench.stack import Endpoints
 from sinkbench.suggest import did_you_mean
@@ -46,16 +46,6 @@ TABLES = """
     SELECT pg_class.oid, nspname, relname, pg_table_is_visible(pg_class.oid)
     FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
     WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND nspname !~ '^pg_' AND nspname <> 'information_schema'
-"""
-# A domain has its base's category.
-KINDS = """
-    SELECT attname, CASE
-        WHEN format_type(coalesce(nullif(typbasetype, 0), atttypid), NULL) IN ('json', 'jsonb') THEN 'document'
-        WHEN typcategory = 'N' THEN 'number'
-        WHEN typcategory IN ('S', 'E', 'B') OR typname = 'uuid' THEN 'text'
-        ELSE 'other' END
-    FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
-    WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum
 """
 # All digits of numbers, whatever the role is set to.
 READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL extra_float_digits = 1"
@@ -209,7 +199,7 @@ class ExistingTable:
         if target not in found:
             raise StackError(f"postgres:{target}: there is no such table{did_you_mean(target, found)}")
         oid, *self._names = found[target]
-        self.columns = {str(name): str(kind) for name, kind in self._connection.execute(KINDS, [oid])}
+        self.columns = {str(name): str(kind) for name, kind in self._connection.execute(read_sql("kinds"), [oid])}
         self.close = self._connection.close
 
     def rows(self, columns: Sequence[str], at_once: int) -> Iterator[list[dict[str, Any]]]:

@@ -9,37 +9,15 @@ from psycopg import sql
 from sinkbench.analysis.words import few_of
 from sinkbench.errors import StackError
 from sinkbench.sinks.postgres.documents import audited_in
-from sinkbench.sinks.postgres.session import SCHEMA_TABLE, Connection, set_session
+from sinkbench.sinks.postgres.session import SCHEMA_TABLE, Connection, read_sql, set_session
 
 # The comment on tables and schemas that sinkbench created; what lacks it belongs to others.
 MARK = "made by sinkbench for a trial; it may be dropped"
 
-CATALOGS = (
-    *("pg_class", "pg_proc", "pg_type", "pg_operator", "pg_collation", "pg_namespace", "pg_extension"),
-    *("pg_event_trigger", "pg_publication", "pg_foreign_server"),
-)
-OBJECTS = " UNION ALL ".join(f"SELECT '{each}'::regclass, oid FROM {each}" for each in CATALOGS)  # noqa: S608
-# All objects of the database outside of a schema, but those that belong to another one (types of rows and arrays).
-# PostgreSQL's own objects have lower OIDs, and the names of its own schemas begin with pg_.
-ELSEWHERE = f"""
-    SELECT found.type, object.oid, found.identity
-    FROM ({OBJECTS} UNION ALL SELECT 'pg_authid'::regclass, oid FROM pg_roles) AS object (class, oid),
-        pg_identify_object(class, object.oid, 0) AS found
-    WHERE object.oid >= 16384 AND NOT starts_with(coalesce(found.schema, found.name, ''), 'pg_')
-        AND coalesce(found.schema, CASE found.type WHEN 'schema' THEN found.name END, '') <> quote_ident(%(schema)s)
-        AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = object.oid AND deptype = 'i')
-"""  # noqa: S608 - of texts of ours
 TABLE = """
     SELECT pg_class.oid::bigint, relkind IN ('r', 'p'),
         EXISTS (SELECT FROM pg_attribute WHERE attrelid = pg_class.oid AND attidentity <> '')
     FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s AND relname = %s
-"""
-# ALTER TABLE moves these to another schema, too.
-BELONGING = """
-    SELECT relname FROM pg_class WHERE relkind IN ('i', 'I', 'S') AND oid IN (
-        SELECT indexrelid FROM pg_index WHERE indrelid = %(table)s::oid
-        UNION ALL SELECT objid FROM pg_depend WHERE classid = 'pg_class'::regclass AND deptype IN ('a', 'i')
-            AND refclassid = 'pg_class'::regclass AND refobjid = %(table)s::oid)
 """
 # Functions that use their caller's path, except procedures: with settings of their own these could not commit.
 FUNCTIONS = """
@@ -85,7 +63,7 @@ def make(connection: Connection, text: str, target: str) -> None:
         if problem := difference(before, _elsewhere(connection, target)):
             raise FileError(problem)
         table = _checked_table(connection, target)
-        belonging = [str(name) for (name,) in run(BELONGING, {"table": table}).fetchall()]
+        belonging = [str(name) for (name,) in run(read_sql("belonging"), {"table": table}).fetchall()]
         for (function,) in run(FUNCTIONS, [target]).fetchall():
             # PostgreSQL has quoted the function's name itself.
             run(sql.SQL("ALTER FUNCTION {} SET search_path TO {}, public").format(sql.SQL(function), schema))
@@ -133,7 +111,7 @@ def _missing(these: Objects, among: Objects) -> str:
 
 def _elsewhere(connection: Connection, schema: str) -> dict[tuple[str, int], str]:
     """The objects outside of a schema, the most informative first."""
-    rows = connection.execute(ELSEWHERE, {"schema": schema}).fetchall()
+    rows = connection.execute(read_sql("elsewhere"), {"schema": schema}).fetchall()
     ranks = ["extension", "schema", "table"]
     rows.sort(key=lambda row: (ranks.index(row[0]) if row[0] in ranks else len(ranks), row[0], row[2]))
     return {(str(kind), int(oid)): str(name) for kind, oid, name in rows}

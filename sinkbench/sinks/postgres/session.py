@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
+from importlib.resources import files
 from typing import Any
 
 import psycopg
@@ -83,6 +84,11 @@ APPLY_SECONDS = 2.0
 def connect(dsn: str, **more: Any) -> Connection:
     """Opens a connection in autocommit mode. Raises psycopg.Error."""
     return psycopg.connect(dsn, autocommit=True, application_name=APPLICATION, **more)
+
+
+def read_sql(name: str) -> sql.SQL:
+    """The SQL of this package's file of that name."""
+    return sql.SQL(files("sinkbench.sinks.postgres").joinpath(f"{name}.sql").read_text(encoding="utf-8"))
 
 
 def set_session(connection: Connection) -> None:

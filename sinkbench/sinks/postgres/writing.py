@@ -12,7 +12,7 @@ from sinkbench.errors import ServiceError
 from sinkbench.services.failures import map_exceptions, maps_exceptions
 from sinkbench.sinks.kind import SmallDiskMaker
 from sinkbench.sinks.postgres.documents import key_table
-from sinkbench.sinks.postgres.session import Connection, connect
+from sinkbench.sinks.postgres.session import Connection, connect, read_sql
 from sinkbench.sinks.values import Destination, Refused
 from sinkbench.stack.smalldisk import SmallDisk
 
@@ -37,22 +37,6 @@ SAID: Mapping[str, str] = {
     "read only": "'cannot execute ' || TG_OP || ' in a read-only transaction', ERRCODE = 'read_only_sql_transaction'",
     "no right": "'permission denied for table ' || TG_TABLE_NAME, ERRCODE = 'insufficient_privilege'",
 }
-REFUSE = """
-    CREATE FUNCTION {name}.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN
-        RAISE EXCEPTION USING MESSAGE = {said};
-    END $$;
-    CREATE TRIGGER refuse BEFORE INSERT OR UPDATE OR DELETE ON public.{name}
-    FOR EACH STATEMENT EXECUTE FUNCTION {name}.refuse()
-"""
-# COPY calls triggers, too. Indexes and constraints are checked after them, and so never.
-DISCARD = """
-    CREATE FUNCTION {name}.discard() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN
-        RETURN NULL;
-    END $$;
-    CREATE TRIGGER discard BEFORE INSERT ON public.{name} FOR EACH ROW EXECUTE FUNCTION {name}.discard()
-"""
 REASONS = (*SAID, NO_CONNECTION)
 OTHERS = """
     FROM pg_stat_activity WHERE backend_type = 'client backend' AND datname = current_database()
@@ -69,16 +53,6 @@ CROWD_SECONDS = 10.0
 # The tablespace on the small disk. Only one trial at a time has one.
 SPACE = sql.Identifier("sinkbench_small_disk")
 LOCK_SECONDS, TRIES = 5, 4
-# The table or its partitions, and their indexes. Partitioned tables and indexes have no pages.
-PARTS = """
-    WITH RECURSIVE parts(oid) AS (
-        SELECT to_regclass(quote_ident(%s))::oid UNION SELECT inhrelid FROM pg_inherits JOIN parts ON inhparent = oid
-    )
-    SELECT CASE relkind WHEN 'i' THEN 'INDEX' ELSE 'TABLE' END, oid::regclass::text FROM pg_class
-    WHERE relkind IN ('r', 'i') AND oid IN (
-        SELECT oid FROM parts UNION SELECT indexrelid FROM pg_index JOIN parts ON indrelid = parts.oid
-    )
-"""
 THERE = "SELECT FROM pg_tablespace WHERE spcname = 'sinkbench_small_disk'"
 
 
@@ -160,7 +134,7 @@ class Writes:
         """Raises ServiceError if others find connections again and again, or this machine has no more of them."""
         if why != NO_CONNECTION:
             said, name = sql.SQL(SAID[why]), sql.Identifier(target)
-            self._connection.execute(sql.SQL(REFUSE).format(name=name, said=said))
+            self._connection.execute(read_sql("refuse").format(name=name, said=said))
             return
         deadline = time.monotonic() + CROWD_SECONDS
         while True:
@@ -182,7 +156,7 @@ class Writes:
         self.close()
 
     def discard(self, target: str) -> None:
-        self._connection.execute(sql.SQL(DISCARD).format(name=sql.Identifier(target)))
+        self._connection.execute(read_sql("discard").format(name=sql.Identifier(target)))
 
     def close(self) -> None:
         while self._crowd:
@@ -209,7 +183,7 @@ class Writes:
         self._move_back()
         create = sql.SQL("CREATE TABLESPACE {} LOCATION {}").format(SPACE, sql.Literal(str(directory)))
         self._connection.execute(create)
-        for kind, name in self._connection.execute(PARTS, [target]).fetchall():
+        for kind, name in self._connection.execute(read_sql("parts"), [target]).fetchall():
             # PostgreSQL has quoted the name itself.
             alter = sql.SQL("ALTER {} {} SET TABLESPACE {}")
             self._connection.execute(alter.format(sql.SQL(kind), sql.SQL(name), SPACE))

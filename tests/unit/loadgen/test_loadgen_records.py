@@ -4,7 +4,7 @@ import json
 import zlib
 from collections import Counter
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from loadgen.checksum import checksum, crc_before_bench, parse
 from loadgen.errors import OptionsError
-from loadgen.forms import DOCUMENT, FORMS, Form, added_bytes, has_envelope, has_schema, is_row, record_in, schema_of
+from loadgen.forms import DOCUMENT, Form, added_bytes, has_envelope, has_schema, is_row, record_in, schema_of
 from loadgen.options import load_from
 from loadgen.records import LARGEST_BATCH, PAD_ALPHABET, Message, RecordMaker
 from loadgen.tide import STEPS_BEFORE_REPEAT, Tide, load_stations, times
@@ -141,14 +141,14 @@ def flat(document: dict[str, Any]) -> dict[str, Any]:
     return {f"{part}_{name}": value for part, members in parts.items() for name, value in members.items()}
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", get_args(Form))
 def test_every_form_holds_the_values_of_the_document(form: Form) -> None:
     documents = [json.loads(value) for value in made(DOCUMENT)]
     records = [record_in(json.loads(value), form) for value in made(form)]
     assert records == ([flat(each) for each in documents] if is_row(form) else documents)
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if has_envelope(form)])
+@pytest.mark.parametrize("form", [form for form in get_args(Form) if has_envelope(form)])
 def test_an_envelope_is_that_of_an_insertion(form: Form) -> None:
     value = json.loads(made(form)[0])
     event = value["payload"] if has_schema(form) else value
@@ -160,7 +160,7 @@ def test_an_envelope_is_that_of_an_insertion(form: Form) -> None:
 
 
 @settings(max_examples=count(40, 8), deadline=None)
-@given(form=st.sampled_from(FORMS), run=st.text(min_size=1, max_size=30), first=st.integers(0, 9_000_000))
+@given(form=st.sampled_from(get_args(Form)), run=st.text(min_size=1, max_size=30), first=st.integers(0, 9_000_000))
 def test_a_form_adds_as_many_bytes_to_every_padded_record(form: Form, run: str, first: int) -> None:
     values = made(form, first, 2, run=run, record_bytes=700)
     assert {len(value.encode()) for value in values} == {700 + added_bytes(form)}
@@ -174,7 +174,7 @@ def record_of(members: dict[str, Any], **bench: Any) -> dict[str, Any]:
 
 @settings(max_examples=count(40, 8), deadline=None)
 @given(
-    form=st.sampled_from([form for form in FORMS if not is_row(form)]),
+    form=st.sampled_from([form for form in get_args(Form) if not is_row(form)]),
     run=st.text(min_size=1, max_size=30),
     keys=st.integers(1, 700),
     first=st.integers(0, 9_000_000),
