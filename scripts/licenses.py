@@ -24,7 +24,7 @@ SPDX = {"Apache Software License": "Apache-2.0", "ISC License (ISCL)": "ISC", "M
 VAGUE = ("BSD License", "BSD-derived")
 # By the beginning of a Maven group: several artifacts have no license in their own POM.
 GROUPS = {
-    **dict.fromkeys(("com.fasterxml", "io.debezium", "io.prometheus", "org.apache"), "Apache-2.0"),
+    **dict.fromkeys(("com.fasterxml", "io.debezium", "io.prometheus", "org.apache", "tools.profiler"), "Apache-2.0"),
     **{"org.elasticsearch.client": "Apache-2.0", "org.postgresql": "BSD-2-Clause", "org.slf4j": "MIT"},
     # The server under any of three licenses, as its archive tells; the modules of x-pack under one.
     "org.elasticsearch.distribution": "(AGPL-3.0-only OR SSPL-1.0 OR Elastic-2.0) AND Elastic-2.0",

@@ -5,9 +5,11 @@ import io
 import os
 import signal
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -42,44 +44,10 @@ def keep_few_heaps() -> bool:
 
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# The module of each command and its help in short, in the order of the help. The modules are imported on demand: what a
-# race needs takes a second.
-GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
-    "Measure": {
-        "race": ("race", "Run a plan and print its result"),
-        "plans": ("plans", "List the plans: question, duration, what they need"),
-        "resume": ("race", "Take the trials that an interrupted run has left"),
-        "selftest": ("selftest", "Measure the noise and the overhead of measuring"),
-    },
-    "Results": {
-        "show": ("runs", "Print a run's result again, or more of it"),
-        "runs": ("runs", "List the runs, the newest first"),
-        "compare": ("runs", "Compare runs cell by cell"),
-        "history": ("history", "Keep runs over time; find since when a cell differs"),
-        "report": ("runs", "Write a run as one HTML page with charts"),
-        "replicate": ("replicate", "Set published claims against the runs"),
-        "size": ("size", "Size pipelines from runs, and Kafka by a formula"),
-        "export": ("runs", "Write a run's cells for other programs"),
-    },
-    "Stack": {
-        "up": ("stack", "Start the stack and wait until it is ready"),
-        "down": ("stack", "Stop the stack; its data stays"),
-        "status": ("stack", "Show every service and how to reach it"),
-        "check": ("stack", "Ask every endpoint of a stack; start nothing"),
-        "doctor": ("doctor", "Find problems that invalidate a race, and fixes"),
-        "logs": ("stack", "Print the end of a service's log"),
-        "scale": ("stack", "Change a running connector's number of tasks"),
-        "kubernetes": ("kubernetes", "Create or remove clusters in a namespace"),
-        "dlq": ("dlq", "Explain a dead letter queue; send records back"),
-        "verify": ("verify", "Find a topic's records missing in a sink"),
-    },
-    "Set up": {
-        "install": ("stack", "Fetch the programs that come from Maven"),
-        "settings": ("stack", "Print every setting with its value in force"),
-        "version": ("version", "Print the version and its commit"),
-        "propose": ("propose", "Propose an index and a table for your records"),
-    },
-}
+GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = tomllib.loads(
+    files("sinkbench.cli").joinpath("commands.toml").read_text(encoding="utf-8")
+)
+"""The commands by their heading in the help, each with its module and its help in short."""
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 EXAMPLES = (
     ("sinkbench race quick", "a first result in ten minutes"),

@@ -66,6 +66,7 @@ def race(
     delimiter: CsvDelimiter = None,
     header: CsvHeader = None,
     prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the plan's")] = None,
+    profile: Annotated[bool, typer.Option("--profile", help="then profile services, in a trial more a cell")] = False,
     show: Annotated[bool, typer.Option("--show", help="print the plan with all its defaults, and do nothing")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="print cells, trials, minutes and memory only")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="print the result only")] = False,
@@ -86,6 +87,8 @@ def race(
     out = Console(soft_wrap=True, stderr=as_json, quiet=quiet)
     if trials is not None:
         wanted = wanted.model_copy(update={"trials": trials})
+    if profile:
+        wanted = wanted.model_copy(update={"profile": True})
     if any(each is not None for each in (records, key, delimiter, header)):
         asked, wanted = wanted.queries, wanted.with_records(records, key, delimiter=delimiter, header=header)
         if asked is not None and wanted.queries is None:

@@ -78,6 +78,7 @@ class Plan(Section):
         default=False,
         description="whether to measure limits: of Kafka, Connect and, in each block, connectors and sinks",
     )
+    profile: bool = Field(default=False, description="whether one more trial of each cell profiles the local services")
     queries: str | None = Field(
         default=None, min_length=1, description="folder of queries that run against every index and table after a trial"
     )

@@ -44,6 +44,9 @@ _CONVERTERS = ("key.converter.", "value.converter.", "header.converter.")
 _URL, _PARTS_OF_URL = "camel.sink.url", ("camel.sink.endpoint.", "camel.sink.path.")
 
 
+NO_PROFILER = "profile: the stack's services are no processes of this machine; race on the local stack, or without it"
+
+
 def check_plan(plan: Plan, cells: Sequence[Cell], stack: Stack, records: KeptRecords | None = None) -> None:
     """Raises PlanError if a sink does not support the plan's targets, settings, forms or connector files, or the stack
     its faults or copies of topics. `records` are your own. Uses no service."""
@@ -55,6 +58,7 @@ def check_plan(plan: Plan, cells: Sequence[Cell], stack: Stack, records: KeptRec
             *check_forms(plan, {name: kind.columns for name, kind in kinds.items()}),
             *_misfits(plan, stack, kafka, records),
             *check_faults(plan, cells, stack, CONNECTORS),
+            *([NO_PROFILER] if plan.profile and stack.profiler is None else []),
         ]
     )
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Literal
 
-from sinkbench.errors import ServiceError, TrialFailed
+from sinkbench.errors import ServiceError, StackError, TrialFailed
 from sinkbench.live.events import RunStep, Ui
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import CapacityPlan
@@ -22,6 +22,8 @@ from sinkbench.plan.schedule import (
 from sinkbench.plan.sizing import USUAL_SEARCH_STEPS, Sizes, StepsLeft, is_too_short, least_records, seconds_left
 from sinkbench.race.leftovers import note_run
 from sinkbench.race.pilots import Limits, Pilots, recover
+from sinkbench.race.profiles import SECONDS as PROFILE_SECONDS
+from sinkbench.race.profiles import profiles_of
 from sinkbench.race.replacing import all_cells_left, replacements, replacing, why_replaced, windows_for
 from sinkbench.race.resume import Journal
 from sinkbench.results import RunSummary, TrialRecord
@@ -82,6 +84,7 @@ class Race:
             else:
                 self._take_blocks()
                 self._replace_trials()
+            self._take_profiles()
         except BaseException:
             journal.write(complete=False)
             raise
@@ -142,21 +145,41 @@ class Race:
         return is_over(self._plan, self._journal.cells, self._journal.trials, block)
 
     def _take_cell(self, cell: Cell, block: int, name: str, replaced: TrialRecord | None = None) -> None:
-        if cell.fault is not None or cell.offered is not None:
-            offered = cell.offered or 0.0
-            records = cell.backlog or records_offered(self._plan, offered)
-            of_load = Sustain(offered) if cell.fault is None else Fault(cell.offered, cell.fault)
-            self._take(self._resources(cell, records), of_load, block, name)
-            return
+        windows = windows_for(replaced, self._plan.drain.window_seconds)
         for retakes_left in range(MOST_RETAKES, -1, -1):
-            drain = Drain() if cell.before is None else LiveRescale()
-            windows = windows_for(replaced, self._plan.drain.window_seconds)
-            own = self._resources(cell, self._sizes.records(cell, windows))
-            record = self._take(own, drain, block, name, retake=retakes_left > 0, replaced=replaced)
-            self._sizes.see(cell, record)
+            workload, own = self._work(cell, windows)
+            retake = isinstance(workload, Drain) and retakes_left > 0
+            record = self._take(own, workload, block, name, retake=retake, replaced=replaced)
+            if isinstance(workload, Drain):
+                self._sizes.see(cell, record)
             if not record.pilot:
                 return
             self._ui.say(f"{cell.key}: sized by too low a rate; once more, with more records")
+
+    def _work(self, cell: Cell, windows: float) -> tuple[Workload, Resources]:
+        """The workload of the cell's next trial; a drain lasts so many windows."""
+        if cell.fault is None and cell.offered is None:
+            drain = Drain() if cell.before is None else LiveRescale()
+            return drain, self._resources(cell, self._sizes.records(cell, windows))
+        offered = cell.offered or 0.0
+        of_load = Sustain(offered) if cell.fault is None else Fault(cell.offered, cell.fault)
+        return of_load, self._resources(cell, cell.backlog or records_offered(self._plan, offered))
+
+    def _take_profiles(self) -> None:
+        """Takes those that are missing. A fault ends what is recorded; a capacity is profiled by a drain."""
+        journal = self._journal
+        if not self._plan.profile or (profiler := self._cluster.stack.profiler) is None:
+            return
+        done = {each.cell for each in journal.profiles}
+        for cell in (each for each in journal.cells if each.fault is None and each.key not in done):
+            self._begin(f"profiling {cell.key}", "pilot", [cell])
+            workload, own = self._work(cell, PROFILE_SECONDS / self._plan.drain.window_seconds)
+            with cleaning(own.remove, self._recover):
+                try:
+                    journal.profiles += profiles_of(own, workload, profiler, journal.folder.path)
+                except StackError as failed:
+                    self._ui.say(f"no profile of {cell.key}: {failed}")
+            journal.write(complete=False)
 
     def _take_searches(self, plan: CapacityPlan) -> None:
         for cell in (cell for cell in self._cells_left if cell.of_capacity is None):

@@ -18,7 +18,7 @@ from sinkbench.errors import ResultsError
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.race.replacing import all_cells_left
-from sinkbench.results import Limit, LimitInBlock, RunSummary, TrialRecord, settled
+from sinkbench.results import Limit, LimitInBlock, Profile, RunSummary, TrialRecord, settled
 from sinkbench.runs.differences import ABSENT, Difference, connector_differences, environment_differences
 from sinkbench.runs.reader import load_connectors, load_summary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
@@ -69,7 +69,7 @@ class Unfinished:
 
     def finish(self) -> RunSummary:
         """Writes the final summary of a run that has all trials."""
-        earlier = Earlier(self.trials, self.summary.limits, self.summary.resumed)
+        earlier = Earlier(self.trials, self.summary.limits, self.summary.profiles, self.summary.resumed)
         return Journal(self.folder, self.plan, self.cells, self.summary.environment, earlier).write(complete=True)
 
 
@@ -150,6 +150,7 @@ class Earlier:
 
     trials: Sequence[TrialRecord]
     limits: Sequence[Limit] = ()
+    profiles: Sequence[Profile] = ()
     resumed: Sequence[str] = ()
 
 
@@ -170,6 +171,7 @@ class Journal:
         self.cells = cells
         self.trials = list(had.trials)
         self.limits = list(had.limits)
+        self.profiles = list(had.profiles)
         self.seconds = [trial.seconds for trial in had.trials]
         # New for each resumption, and short enough for the name of an index or table.
         used = {trial.trial.partition("_")[0] for trial in had.trials}
@@ -187,6 +189,7 @@ class Journal:
             complete=complete,
             environment=self._environment,
             limits=self.limits,
+            profiles=self.profiles,
             resumed=self._resumed,
         )
         self.folder.write_summary(summary)

@@ -88,7 +88,7 @@ def resume_run(
         if read_trials(run.folder.trials_path) != run.trials:
             raise ResultsError(f"{run.folder.path}: has got further trials meanwhile; resume it again")
         again = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        earlier = Earlier(run.trials, run.summary.limits, [*run.summary.resumed, again])
+        earlier = Earlier(run.trials, run.summary.limits, run.summary.profiles, [*run.summary.resumed, again])
         journal = Journal(run.folder, run.plan, run.cells, run.summary.environment, earlier)
         return run.folder, session.race(journal)
 

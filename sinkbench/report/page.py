@@ -18,7 +18,7 @@ from sinkbench.report import charts
 from sinkbench.report.opening import about, opening
 from sinkbench.report.parts import Figure, File, Lines, Meanings, Opening, PageSection, Part, Table, of_rich
 from sinkbench.report.timeline import courses_of, timeline
-from sinkbench.results import Prices, RunSummary
+from sinkbench.results import Prices, Profile, RunSummary
 from sinkbench.runs.reader import StoredRun, load_run
 from sinkbench.runs.store import write_text
 from sinkbench.secrets import redacted
@@ -65,6 +65,7 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
     return [
         *found,
         PageSection("course", "Each trial over time", timeline(names, kept.trials, courses)),
+        PageSection("profiles", "Flame graphs", _flame_graphs(summary.profiles)),
         PageSection("environment", "Environment", _environment(summary)),
         PageSection("configuration", "Plan and connectors", files),
         PageSection("left-out", "Not in this report", [Lines(rest, bullets=True)] if rest else []),
@@ -95,6 +96,15 @@ def _files(folder: Path) -> tuple[list[Part], list[str]]:
         except (OSError, UnicodeDecodeError) as failed:
             unread.append(f"{name}: cannot be read ({failed})")
     return parts, unread
+
+
+def _flame_graphs(profiles: Sequence[Profile]) -> list[Table]:
+    """Links below the run's folder, where the report is unless it was written elsewhere."""
+    rows = {f"{each.cell}, {each.service}": each for each in profiles}
+    links = {name: each.file for name, each in rows.items()}
+    shown = [(name, f"{each.samples:,}") for name, each in rows.items()]
+    caption = "Stacks of one more trial a cell, in no figure"
+    return [Table(("flame graph", "samples"), shown, caption, numbers=(1,), links=links)] if rows else []
 
 
 def _environment(summary: RunSummary) -> list[Table]:

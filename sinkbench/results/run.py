@@ -14,7 +14,7 @@ from sinkbench.results.figures import Prices
 
 __all__ = [
     "FILES", "RECORDS", "Limit", "LimitInBlock", "LimitStep", "Noise", "Overhead", "PlanRef",
-    "RunSummary", "Scaling", "ScalingPoint",
+    "Profile", "RunSummary", "Scaling", "ScalingPoint",
 ]  # fmt: skip
 
 
@@ -67,6 +67,18 @@ class Limit(Record):
     """The records per second of `in_blocks`; None if there are none, or none was measured."""
     cpu_seconds_per_million: dict[str, Amount | None] = {}
     note: str | None = None
+
+
+class Profile(Record):
+    """The stacks of a service in one more trial of a cell, of which no figure is: an item of `profiles`."""
+
+    cell: str
+    service: str
+    samples: Whole
+    top: dict[str, Amount]
+    """The methods and functions that are at the top of most stacks, each with its share of the samples."""
+    file: str
+    """Its flame graph, below the run's folder."""
 
 
 class ScalingPoint(Record):
@@ -158,6 +170,7 @@ class RunSummary(Record):
     """One for each label with cells at several numbers of tasks."""
     noise: Noise | None = None
     overhead: Overhead | None = None
+    profiles: list[Profile] = []
     resumed: list[str] = []
     """When it was taken up again after it had been interrupted or killed: ISO 8601, in UTC."""
 

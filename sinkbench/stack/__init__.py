@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from sinkbench.services.access import Access
 
 if TYPE_CHECKING:
+    from sinkbench.stack.profiler import Profiler
     from sinkbench.stack.proxyserver import Proxies
     from sinkbench.stack.registry import Roles
     from sinkbench.stack.smalldisk import SmallDisks
@@ -229,6 +230,11 @@ class Stack(Protocol):
     @property
     def faults(self) -> Faults | None:
         """None if others own the services."""
+
+    @property
+    def profiler(self) -> Profiler | None:
+        """None if the services are no processes of this machine."""
+        return None
 
     def start_id(self) -> str | None:
         """An id that differs for each start of the stack; None if it is down. Single services may be dead."""

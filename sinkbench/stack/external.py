@@ -5,10 +5,12 @@ import hashlib
 import os
 import re
 import tempfile
+import tomllib
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -28,27 +30,6 @@ from sinkbench.yamlfile import YamlFile, mistake
 # A cluster may be remote and slow to respond.
 TIMEOUT_SECONDS = 10.0
 
-# (parts of an endpoint's answer in lower case, what to do about it); the first match counts.
-ADVICE = (
-    ("sinkbench supports", "name a cluster of such a version"),
-    ("settings cannot be used", "use librdkafka's names and values"),
-    ("may not make schemas", "GRANT CREATE ON DATABASE and ON SCHEMA public to it"),
-    ("certificate has expired", "have a new one made, and start the server again with it"),
-    ("certificate verify failed", "give the certificates that sign its own as the CA, and the name that they are for"),
-    ("certificate", "check the CA, and that the address is the one that its certificate is for"),
-    ("ssl handshake failed|wrong version number", "check that it speaks TLS at this address, and the CA"),
-    ("connecting to an ssl", "it may want TLS: set security.protocol to SSL or SASL_SSL"),
-    # Kafka's client reports no more than this if a listener closes the connection, as one that expects TLS does.
-    ("transport failure|security.protocol", "check that it runs, its address, and security.protocol"),
-    # PgBouncer says "failed"; Kafka's client says "error".
-    ("sasl(?! authentication failed)", "check sasl.mechanism, sasl.username and sasl.password"),
-    ("401|password|authentication", "check user and password, or the API key"),
-    ("no pg_hba.conf entry", "have this machine, user and sslmode let in by pg_hba.conf"),
-    ("403", "give this user the right to it"),
-    ("not known|resolve", "check the host's name"),
-    ("refused", "check host and port, and that it runs"),
-    ("timed out|timeout", "check host and port, and whether a firewall is in between"),
-)
 Settings = Annotated[dict[str, str], BeforeValidator(kafka_settings)]
 Urls = Annotated[
     tuple[Url, ...], Field(strict=False), BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
@@ -159,7 +140,8 @@ def load_stack_file(path: Path) -> StackFile:
 
 
 def advice(answer: str) -> str:
-    found = (fix for parts, fix in ADVICE if re.search(parts, answer.casefold()))
+    table = tomllib.loads(files("sinkbench.stack").joinpath("advice.toml").read_text(encoding="utf-8"))
+    found = (fix for parts, fix in table.items() if re.search(parts, answer.casefold()))
     return next(found, "check that it runs, and its address")
 
 

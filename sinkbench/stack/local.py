@@ -27,6 +27,7 @@ from sinkbench.stack.processes import (
     resume,
     suspend,
 )
+from sinkbench.stack.profiler import Profiler
 from sinkbench.stack.proxyserver import Proxies
 from sinkbench.stack.registry import OwnNodes, Place, Roles
 from sinkbench.stack.smalldisk import SmallDisks, unmount_small_disk
@@ -104,6 +105,10 @@ class LocalStack(Stack):
                 state, code = ("running", None) if program.running else ("dead", program.exit_code)
                 states.append(ServiceState(service, state, program.pid or None, program.detail, code))
         return states
+
+    @property
+    def profiler(self) -> Profiler:
+        return Profiler(self._supervisor.pids, self.settings.dist / "jfr-converter" / "jfr-converter.jar")
 
     def usage(self) -> Usage:
         return self._meter.read()

@@ -13,7 +13,7 @@ from sinkbench.metrics.taken import Taken, quotable, valid_by_block
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.schedule import CapacitySearch, searches_of
-from sinkbench.results import CellSummary, Limit, PlanRef, RunSummary, Scaling, TrialRecord
+from sinkbench.results import CellSummary, Limit, PlanRef, Profile, RunSummary, Scaling, TrialRecord
 
 __all__ = ["cpu_by_block", "scalings", "summarize", "valid_by_block"]
 
@@ -83,6 +83,7 @@ def summary_of(
     complete: bool,
     environment: Mapping[str, JsonValue],
     limits: Sequence[Limit] = (),
+    profiles: Sequence[Profile] = (),
     resumed: Sequence[str] = (),
 ) -> RunSummary:
     """The summary of a run with these trials, pilots included, in the order taken; `complete` means that no trial is
@@ -104,6 +105,7 @@ def summary_of(
         cells=summarize(cells, trials, searches_of(plan, cells, trials, limits), limits),
         limits=list(limits),
         scaling=scalings(cells, trials),
+        profiles=list(profiles),
         resumed=list(resumed),
         thresholds=plan.bounds,
     )

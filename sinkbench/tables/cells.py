@@ -21,7 +21,7 @@ from sinkbench.metrics.names import cell_name
 from sinkbench.metrics.queries import READS
 from sinkbench.metrics.rate import CELLS, at_least_in_words
 from sinkbench.metrics.recovery import RECOVERIES, RESCALES, STATUS
-from sinkbench.results import Bottleneck, CellSummary, RunSummary, TrialRecord
+from sinkbench.results import Bottleneck, CellSummary, Profile, RunSummary, TrialRecord
 from sinkbench.summary.thresholds import threshold_lines
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.faults import fault_line, fault_lines, is_faults, matrix_table
@@ -192,7 +192,13 @@ def _cells(summary: RunSummary, width: int) -> list[str | Table | None]:
 def _bottlenecks(summary: RunSummary) -> list[str | Table | None]:
     found = [(cell_name(cell, summary), cell.bottleneck) for cell in summary.cells if cell.bottleneck is not None]
     limits = map(limit_line, summary.limits)
-    return [*limits, *(_limited(name, each) for name, each in found), *attribution_lines(summary)]
+    limited = (_limited(name, each) for name, each in found)
+    return [*limits, *limited, *map(_profiled, summary.profiles), *attribution_lines(summary)]
+
+
+def _profiled(found: Profile) -> str:
+    top = ", ".join(f"{percent(share)} {frame}" for frame, share in found.top.items())
+    return f"{found.cell}, on top of {found.service}'s stacks ({whole(found.samples)} samples): {top}"
 
 
 def _wrong(cell: CellSummary) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Event
 from typing import Protocol
 
@@ -51,6 +51,8 @@ class Resources:
         self.names = names
         self.records = records
         self.observer = observer
+        # Around the run of the connector.
+        self.recording: AbstractContextManager[None] = nullcontext()
         self._variables: Mapping[str, str] = {}
 
     def named(self, names: Names, cluster: Cluster | None = None) -> Resources:

@@ -51,7 +51,8 @@ def run_trial(own: Resources, workload: Workload, block: int, recover: Callable[
         with workload.around(own) as around:
             found = replace(found, loaded=workload.load(own))
             found = replace(found, before=read_before(own, notes))
-            timeline = workload.run(own, around, found.loaded)
+            with own.recording:
+                timeline = workload.run(own, around, found.loaded)
             found = replace(found, timeline=timeline, loaded=timeline.loaded or found.loaded)
             raise_if_ended_early(found, notes)
             found = replace(found, stopped=stop(own, found))

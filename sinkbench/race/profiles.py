@@ -1,0 +1,31 @@
+"""Profiles the services in one more trial of a cell, which no figure is of."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from sinkbench.results import Profile
+from sinkbench.stack.profiler import Profiler
+from sinkbench.trial.resources import Resources
+from sinkbench.trial.trial import run_trial
+from sinkbench.trial.workload import Workload
+
+SECONDS = 10.0
+MOST_FRAMES = 5
+
+
+def profiles_of(own: Resources, workload: Workload, profiler: Profiler, run: Path) -> Iterator[Profile]:
+    """Takes a trial, and yields the profile of each service that did anything. Files go below the run's folder, into
+    profiles/TRIAL. Raises StackError if a service cannot be recorded."""
+    folder = run / "profiles" / own.names.trial
+    own.recording = profiler.recording(folder)
+    run_trial(own, workload, 0)
+    own.observer.phase("drawing flame graphs")
+    for service, stacks in profiler.draw(folder, own.cell.key).items():
+        if samples := stacks.total():
+            tops = Counter[str]()
+            for stack, count in stacks.items():
+                tops[stack.rpartition(";")[2]] += count
+            shares = {frame: round(count / samples, 3) for frame, count in tops.most_common(MOST_FRAMES)}
+            file = (folder / f"{service}.html").relative_to(run).as_posix()
+            yield Profile(cell=own.cell.key, service=service, samples=samples, top=shares, file=file)

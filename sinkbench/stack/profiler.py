@@ -1,0 +1,107 @@
+"""Where the CPU time of services goes: stacks of JVMs of this machine by Java Flight Recorder, of other processes by
+perf where it is installed."""
+
+import re
+import shutil
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from sinkbench.errors import StackError
+from sinkbench.stack.processes import command_line, descendants
+from sinkbench.stack.tools import find_java, run
+from sinkbench.topology import service_of
+
+PER_SECOND = "99"
+# async-profiler's converter ends the frames of a stack with how they ran: interpreted, compiled by C1, and so on.
+_KIND = re.compile(r"_\[\w\]")
+
+
+class Profiler:
+    """Records the processes that `pids` gives by node. `converter` is async-profiler's jar, which draws the stacks."""
+
+    def __init__(self, pids: Callable[[], Mapping[str, int]], converter: Path) -> None:
+        self._pids = pids
+        self._converter = converter
+
+    @contextmanager
+    def recording(self, folder: Path) -> Iterator[None]:
+        """Records into files of `folder`, as `connect-1-4711.jfr` or `postgres.perf`, until the context ends."""
+        folder.mkdir(parents=True)
+        # The services may run as another account.
+        folder.chmod(0o777)
+        jvms: dict[str, int] = {}
+        perfs = []
+        for node, pid in self._pids().items():
+            pids = [pid, *descendants(pid)]
+            java = {f"{node}-{each}": each for each in pids if Path((command_line(each) or [""])[0]).name == "java"}
+            jvms |= java
+            if not java and (perf := shutil.which("perf")):
+                asked = (
+                    "-F",
+                    str(PER_SECOND),
+                    "-g",
+                    "-o",
+                    str(folder / f"{node}.perf"),
+                    "-p",
+                    ",".join(map(str, pids)),
+                )
+                perfs.append(
+                    subprocess.Popen([perf, "record", *asked], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                )
+        for pid in jvms.values():
+            self._jcmd(pid, "JFR.start", "name=sinkbench", "settings=profile")
+        try:
+            yield
+        finally:
+            for each in perfs:
+                each.send_signal(signal.SIGINT)
+            for name, pid in jvms.items():
+                self._jcmd(pid, "JFR.dump", "name=sinkbench", f"filename={folder / name}.jfr")
+                self._jcmd(pid, "JFR.stop", "name=sinkbench")
+            for each in perfs:
+                each.wait()
+
+    def draw(self, folder: Path, title: str) -> dict[str, Counter[str]]:
+        """Draws a flame graph of each service, as `connect.html`, and returns its stacks: frames with `;` between."""
+        stacks: dict[str, Counter[str]] = {}
+        for file in sorted(folder.iterdir()):
+            found = stacks.setdefault(service_of(file.stem), Counter())
+            found.update(self._of_jvm(file) if file.suffix == ".jfr" else _of_perf(file))
+        for service, found in stacks.items():
+            text = folder / f"{service}.collapsed"
+            text.write_text("".join(f"{stack} {count}\n" for stack, count in found.items()), encoding="utf-8")
+            self._convert("--title", f"{service}: {title}", text, folder / f"{service}.html")
+            text.unlink()
+        return stacks
+
+    def _of_jvm(self, file: Path) -> Counter[str]:
+        text = file.with_suffix(".collapsed")
+        self._convert("--norm", "--dot", "-o", "collapsed", file, text)
+        lines = [line.rpartition(" ") for line in text.read_text(encoding="utf-8").splitlines()]
+        text.unlink()
+        return Counter({_KIND.sub("", stack): int(count) for stack, _, count in lines})
+
+    def _jcmd(self, pid: int, *words: str) -> None:
+        _do([str(find_java() / "bin" / "jcmd"), str(pid), *words])
+
+    def _convert(self, *words: str | Path) -> None:
+        _do([str(find_java() / "bin" / "java"), "-jar", str(self._converter), *map(str, words)])
+
+
+def _of_perf(file: Path) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for sample in run(["perf", "script", "-i", str(file), "-F", "comm,ip,sym"]).stdout.split("\n\n"):
+        frames = [line.split(None, 1)[-1] for line in sample.strip().splitlines()[1:]]
+        found.update([";".join(reversed(frames))] if frames else [])
+    return found
+
+
+def _do(command: list[str]) -> None:
+    done = run(command)
+    if done.returncode:
+        told = (done.stdout + done.stderr).strip().splitlines()
+        raise StackError(f"{Path(command[0]).name} {command[1]}: {(told or ['no message'])[-1]}")

@@ -1,0 +1,45 @@
+"""Profiles on real services: one more trial, which no figure is of, the frames on top, and flame graphs."""
+
+from pathlib import Path
+
+from sinkbench.report.page import write_report
+from sinkbench.stack.local import LocalStack
+from tests.support.commands import Run
+from tests.support.latest import summary_of
+
+PLAN = """
+pipelines: [elasticsearch/reference-bulk, postgres/reference-copy]
+trials: 1
+drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 2}
+"""
+
+
+def test_each_cell_gets_a_flame_graph_of_each_service_and_no_further_trial(
+    stack: LocalStack, sinkbench: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "profiled.yaml").write_text(PLAN)
+    done = sinkbench("race", "profiled.yaml", "--profile")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no profile of" not in done.stdout
+    found = summary_of(tmp_path)
+    assert [cell["trials"] for cell in found["cells"]] == [1, 1]
+    run = tmp_path / "results" / found["run"]
+    bulk, copy = (cell["cell"] for cell in found["cells"])
+    by = {(each["cell"], each["service"]): each for each in found["profiles"]}
+    assert by.keys() >= {(bulk, "connect"), (bulk, "kafka"), (bulk, "elasticsearch"), (copy, "connect")}
+    for each in by.values():
+        assert each["samples"] > 0
+        assert 0 < sum(each["top"].values()) <= 1.01
+        assert each["service"] in (run / each["file"]).read_text()
+    # What the connector alone calls.
+    assert "sinkbench.reference.ElasticsearchStore" in (run / by[bulk, "connect"]["file"]).read_text()
+    shown = sinkbench("show", "--bottlenecks").stdout
+    assert f"{bulk}, on top of elasticsearch's stacks" in shown
+    assert by[bulk, "connect"]["file"] in write_report(run).read_text()
+
+
+def test_a_stack_whose_processes_are_elsewhere_cannot_be_profiled(sinkbench: Run, tmp_path: Path) -> None:
+    (tmp_path / "profiled.yaml").write_text(PLAN)
+    done = sinkbench("race", "profiled.yaml", "--profile", "--stack", "compose")
+    assert done.returncode == 2
+    assert "profile: " in done.stdout + done.stderr
