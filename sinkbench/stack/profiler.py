@@ -7,7 +7,7 @@ import signal
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from sinkbench.errors import StackError
@@ -34,36 +34,26 @@ class Profiler:
         # The services may run as another account.
         folder.chmod(0o777)
         jvms: dict[str, int] = {}
-        perfs = []
+        others: dict[str, str] = {}
+        perf = shutil.which("perf") or ""
         for node, pid in self._pids().items():
             pids = [pid, *descendants(pid)]
             java = {f"{node}-{each}": each for each in pids if Path((command_line(each) or [""])[0]).name == "java"}
             jvms |= java
-            if not java and (perf := shutil.which("perf")):
-                asked = (
-                    "-F",
-                    str(PER_SECOND),
-                    "-g",
-                    "-o",
-                    str(folder / f"{node}.perf"),
-                    "-p",
-                    ",".join(map(str, pids)),
-                )
-                perfs.append(
-                    subprocess.Popen([perf, "record", *asked], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                )
-        for pid in jvms.values():
-            self._jcmd(pid, "JFR.start", "name=sinkbench", "settings=profile")
-        try:
-            yield
-        finally:
-            for each in perfs:
-                each.send_signal(signal.SIGINT)
+            others |= {node: ",".join(map(str, pids))} if perf and not java else {}
+        with ExitStack() as recordings:
+            for node, these in others.items():
+                file = str(folder / f"{node}.perf")
+                asked = [perf, "record", "-F", PER_SECOND, "-g", "-o", file, "-p", these]
+                recording = subprocess.Popen(asked, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                recordings.callback(recording.wait)
+                recordings.callback(recording.send_signal, signal.SIGINT)
             for name, pid in jvms.items():
-                self._jcmd(pid, "JFR.dump", "name=sinkbench", f"filename={folder / name}.jfr")
-                self._jcmd(pid, "JFR.stop", "name=sinkbench")
-            for each in perfs:
-                each.wait()
+                # Most threads in native methods wait there.
+                events = ("settings=profile", "jdk.NativeMethodSample#enabled=false")
+                self._jcmd(pid, "JFR.start", "name=sinkbench", *events)
+                recordings.callback(self._jcmd, pid, "JFR.stop", "name=sinkbench", f"filename={folder / name}.jfr")
+            yield
 
     def draw(self, folder: Path, title: str) -> dict[str, Counter[str]]:
         """Draws a flame graph of each service, as `connect.html`, and returns its stacks: frames with `;` between."""
@@ -81,9 +71,12 @@ class Profiler:
     def _of_jvm(self, file: Path) -> Counter[str]:
         text = file.with_suffix(".collapsed")
         self._convert("--norm", "--dot", "-o", "collapsed", file, text)
-        lines = [line.rpartition(" ") for line in text.read_text(encoding="utf-8").splitlines()]
+        found: Counter[str] = Counter()
+        for line in text.read_text(encoding="utf-8").splitlines():
+            stack, _, count = line.rpartition(" ")
+            found[_KIND.sub("", stack)] += int(count)
         text.unlink()
-        return Counter({_KIND.sub("", stack): int(count) for stack, _, count in lines})
+        return found
 
     def _jcmd(self, pid: int, *words: str) -> None:
         _do([str(find_java() / "bin" / "jcmd"), str(pid), *words])
@@ -95,8 +88,10 @@ class Profiler:
 def _of_perf(file: Path) -> Counter[str]:
     found: Counter[str] = Counter()
     for sample in run(["perf", "script", "-i", str(file), "-F", "comm,ip,sym"]).stdout.split("\n\n"):
-        frames = [line.split(None, 1)[-1] for line in sample.strip().splitlines()[1:]]
-        found.update([";".join(reversed(frames))] if frames else [])
+        # A function without a name counts for its caller.
+        named = (line.split(None, 1)[-1] for line in sample.splitlines()[1:] if not line.endswith("[unknown]"))
+        if stack := ";".join([*named][::-1]):
+            found[stack] += 1
     return found
 
 
