@@ -1,7 +1,9 @@
 """YAML 1.2 files of users without duplicate or unknown keys, checked by pydantic; mistakes have their lines."""
 
 import io
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -23,27 +25,8 @@ _MOST_VALUES = 100_000
 # The library needs seconds for a file of this size.
 _MOST_BYTES = 1 << 18
 _CUSTOM = "sinkbench"
-
-# Replacements of pydantic's texts, by its kind of error.
-_WORDS = {
-    "int_type": "must be a whole number",
-    "float_type": "must be a number",
-    "finite_number": "must be a finite number",
-    "bool_type": "must be true or false",
-    "string_type": "must be text",
-    "tuple_type": "must be a list",
-    "model_type": "must be a mapping",
-    "dict_type": "must be a mapping",
-    "too_short": "must not be empty",
-    "greater_than": "must be more than {gt}",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
-    "multiple_of": "must be a multiple of {multiple_of}",
-    "literal_error": "must be {expected}",
-    "string_too_short": "must have at least {min_length} characters",
-    "string_too_long": "must have at most {max_length} characters",
-    "string_pattern_mismatch": "must match {pattern}",
-}
+_WORDS: dict[str, str] = tomllib.loads(files("sinkbench").joinpath("mistakes.toml").read_text(encoding="utf-8"))
+"""Replacements of pydantic's texts, by its kind of error."""
 
 
 class Section(BaseModel):

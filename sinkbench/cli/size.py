@@ -2,12 +2,16 @@
 
 import json
 import math
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from typer.core import TyperGroup
 
-from sinkbench.cli.options import RESULTS, Results, commands, write
+from sinkbench.analysis.rates import usable_rate
+from sinkbench.cli.options import RESULTS, Results, commands, the_stack, write
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_INCONCLUSIVE, SizeError
 from sinkbench.size import kafka as formula
 from sinkbench.size.asked import Asked, p99_of, queries_of
@@ -15,6 +19,7 @@ from sinkbench.size.lines import lines, plain
 from sinkbench.size.measured import measured, stored_runs
 from sinkbench.size.sizes import sizes as find_sizes
 
+progress = Console(soft_wrap=True, stderr=True)
 AsJson = Annotated[bool, typer.Option("--json", help="for other programs")]
 
 
@@ -88,6 +93,7 @@ def runs(
     keep_days: Annotated[float | None, _number(what="days that records are kept")] = None,
     workers_may_fail: Annotated[int, _number(what="workers to have more", least=0, most=99, default=True)] = 1,
     cores_per_worker: Annotated[float, _number(what="of a worker's machine", default=True)] = 2.0,
+    race: Annotated[str | None, typer.Option(metavar="PLAN", help="first race its drains, then constant loads")] = None,
     as_json: AsJson = False,
     results: Results = RESULTS,
 ) -> None:
@@ -96,13 +102,42 @@ def runs(
     p99_ms = None if p99 is None else p99_of(p99)
     known = (headroom, keep_days, workers_may_fail, cores_per_worker)
     asked = Asked(rate, record_bytes, p99_ms, queries_of(queries), *known)
-    kept = stored_runs(names or [], results)
+    kept = stored_runs([*(names or []), *(_raced(race, asked, results) if race else [])], results)
     found = find_sizes(measured(kept, record_bytes), asked)
     used = [f"{each.summary.run}{'' if each.summary.complete else ' (not finished)'}" for each in kept]
     _put(plain(found, asked, used) if as_json else lines(found, asked, used))
     states = {each.state for each in found}
     if "qualifies" not in states:
         raise typer.Exit(EXIT_INCONCLUSIVE if "not decided" in states else EXIT_CHECK_FAILED)
+
+
+def _raced(plan: str, asked: Asked, results: Path) -> Iterator[str]:
+    """Races the plan with records of the asked size, then its pipelines under a constant load: the asked rate, or what
+    the headroom leaves of their own. Yields the runs."""
+    from sinkbench.cli.plans import read_plan
+    from sinkbench.plan.plan import MODES
+    from sinkbench.race.session import run_plan
+
+    drains, stack = read_plan(plan), the_stack(None)
+    if asked.record_bytes is not None:
+        load = drains.load.model_copy(update={"record_bytes": int(asked.record_bytes)})
+        drains = drains.model_copy(update={"load": load})
+    folder, summary = run_plan(stack, drains, results, progress)
+    yield str(folder.path)
+    most = {cell.label: (1 - asked.headroom) * rate.median for cell in summary.cells if (rate := usable_rate(cell))}
+    loads = [
+        {**entry.model_dump(exclude_unset=True), "records_per_second": min(asked.rate, most[entry.shown_name])}
+        for entry in drains.pipelines
+        if entry.shown_name in most
+    ]
+    content = {
+        "name": "size-load",
+        "mode": "sustain",
+        "pipelines": loads,
+        "load": drains.load.model_dump(exclude_unset=True),
+    }
+    if loads:
+        yield str(run_plan(stack, MODES["sustain"].model_validate(content), results, progress)[0].path)
 
 
 def _put(found: dict[str, Any] | list[str]) -> None:

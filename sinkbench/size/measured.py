@@ -17,6 +17,7 @@ from sinkbench.tables.screen import loses_buffered, record_bytes
 
 FEWEST_TRIALS = 3
 COMMANDS = {
+    "sinkbench size --rate R --race quick": "rates, then constant loads",
     "sinkbench race scaling": "rates by tasks",
     "sinkbench race capacity": "highest sustained rates",
     "sinkbench race sustain": "p99 under a constant load",
