@@ -7,6 +7,7 @@ import typer
 
 from sinkbench.cli.options import RESULTS, Results, SeveralRuns, commands, write
 from sinkbench.environment import commit as commit_of
+from sinkbench.place import CHECKOUT
 from sinkbench.report.history import write_history
 from sinkbench.runs.reader import find_run, load_run
 from sinkbench.tables import history as table
@@ -37,12 +38,13 @@ def show(
 @history.command()
 def add(
     runs: SeveralRuns = None,
-    commit: Annotated[str | None, typer.Option(help="what was measured (default: the working folder's)")] = None,
+    commit: Annotated[str | None, typer.Option(help="what was measured (default: this folder's, or the run's)")] = None,
     file: File = None,
     results: Results = RESULTS,
 ) -> None:
     """Adds runs; one that is there already is replaced."""
     kept = [load_run(find_run(name, results)) for name in runs or ["latest"]]
-    rows = [row for run in kept for row in table.rows_of(run, commit or commit_of(Path.cwd()))]
+    here = commit or (None if Path.cwd().is_relative_to(CHECKOUT) else commit_of(Path.cwd()))
+    rows = [row for run in kept for row in table.rows_of(run, here)]
     table.add(file or results / NAME, rows)
     write(f"{file or results / NAME}: has {', '.join(run.summary.run for run in kept)}\n")

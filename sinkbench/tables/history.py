@@ -43,7 +43,7 @@ class Change(NamedTuple):
 def rows_of(kept: StoredRun, commit: str | None) -> list[Row]:
     summary, environment = kept.summary, kept.summary.environment
     digest = hashlib.sha256(json.dumps(conditions(kept.plan), sort_keys=True).encode()).hexdigest()[:7]
-    about = {"commit": commit, "conditions": digest, "machine": machine_of(environment)}
+    about = {"commit": commit or environment.get("commit"), "conditions": digest, "machine": machine_of(environment)}
     about["versions"] = json.dumps(versions_of(environment), sort_keys=True)
     return [{**{name: COLUMNS[name].of(cell, summary) for name in _EXPORTED}, **about} for cell in summary.cells]
 
@@ -93,7 +93,7 @@ def changes(rows: Sequence[Row]) -> Iterator[Change]:
         levels = [statistics.median(values[start:end] or [0]) for start, end in pairwise([0, *places, len(values)])]
         for place, (before, after) in zip(places, pairwise(levels), strict=True):
             row, much = known[place], f"{100 * (after / before - 1):+.1f} % {figure}"
-            since = (row["started_at"] or row["run"])[:10]
+            since = (row["started_at"] or row["run"])[:16].replace("T", " ")
             yield Change(figure, row, f"{much} since {since} ({_news(known[place - 1], row)})")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sinkbench.place import CHECKOUT
 from sinkbench.tables.history import Row, add, changes, read
 from tests.frozen.make import stored_run
 from tests.support.commands import Command
@@ -38,7 +39,7 @@ def test_a_change_is_marked_with_its_run_and_what_else_is_new(tmp_path: Path, si
     add(file, fifteen())
     report.parent.mkdir(parents=True)
     report.touch()
-    change = r"-(19|2[012])\.\d % records/s since 2026-11-11 \(commit c10 to c11, camel 1 to 2\)"
+    change = r"-(19|2[012])\.\d % records/s since 2026-11-11 00:00 \(commit c10 to c11, camel 1 to 2\)"
     assert re.search(change, sinkbench.done("history", "--file", file))
     sinkbench.done("history", "--file", file, "--html", page, "--results", report.parents[1])
     html = page.read_text()
@@ -67,6 +68,12 @@ def test_stored_runs_are_added_once_with_what_is_known(
     assert (jdbc["commit"], jdbc["started_at"], jdbc["plan"]) == ("abc", "2026-11-26T14:25:06Z", "pair")
     assert (jdbc["machine"][:17], json.loads(jdbc["versions"])["debezium"]) == ("AMD EPYC, 2 cores", "3.6.0.Final")
     assert jdbc["records_per_second_interval_low"] < jdbc["records_per_second"] == pytest.approx(45_005, rel=1e-4)
+    # The commit of sinkbench's checkout is that of now, and not of runs that were taken before.
+    monkeypatch.chdir(CHECKOUT)
+    sinkbench.done("history", "add", first, "--results", tmp_path / "results")
+    of_run = json.loads((tmp_path / "results" / first / "summary.json").read_text())["environment"]["commit"]
+    assert {row[0]["commit"] for row in read(tmp_path / "results" / "history.parquet")} == {of_run}
+    monkeypatch.chdir(tmp_path)
     Path("results/history.parquet").write_text("PAR1" * 9)
     for command in (["history"], ["history", "add", first]):
         assert "results/history.parquet: is no history of this sinkbench (" in sinkbench.refused(*command)
