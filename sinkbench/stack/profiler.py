@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from sinkbench.errors import StackError
 from sinkbench.stack.processes import command_line, descendants
@@ -29,22 +30,22 @@ class Profiler:
 
     @contextmanager
     def recording(self, folder: Path) -> Iterator[None]:
-        """Records into files of `folder`, as `connect-1-4711.jfr` or `postgres.perf`, until the context ends."""
-        folder.mkdir(parents=True)
-        # The services may run as another account.
-        folder.chmod(0o777)
+        """Records until the context ends, then makes `folder` with files as `connect-1-4711.jfr` and `postgres.perf`."""
         jvms: dict[str, int] = {}
-        others: dict[str, str] = {}
+        others: dict[str, int] = {}
         perf = shutil.which("perf") or ""
         for node, pid in self._pids().items():
-            pids = [pid, *descendants(pid)]
-            java = {f"{node}-{each}": each for each in pids if Path((command_line(each) or [""])[0]).name == "java"}
+            these = [pid, *descendants(pid)]
+            java = {f"{node}-{each}": each for each in these if Path((command_line(each) or [""])[0]).name == "java"}
             jvms |= java
-            others |= {node: ",".join(map(str, pids))} if perf and not java else {}
-        with ExitStack() as recordings:
-            for node, these in others.items():
-                file = str(folder / f"{node}.perf")
-                asked = [perf, "record", "-F", PER_SECOND, "-g", "-o", file, "-p", these]
+            # Of a process that begins meanwhile, as a backend does, its parent's recording has the stacks, too.
+            others |= {node: pid} if perf and not java else {}
+        with TemporaryDirectory() as place, ExitStack() as recordings:
+            # The services may run as another account, which may not write below the results.
+            Path(place).chmod(0o777)
+            recordings.callback(shutil.copytree, place, folder)
+            for node, pid in others.items():
+                asked = [perf, "record", "-F", PER_SECOND, "-g", "-o", f"{place}/{node}.perf", "-p", str(pid)]
                 recording = subprocess.Popen(asked, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 recordings.callback(recording.wait)
                 recordings.callback(recording.send_signal, signal.SIGINT)
@@ -52,7 +53,7 @@ class Profiler:
                 # Most threads in native methods wait there.
                 events = ("settings=profile", "jdk.NativeMethodSample#enabled=false")
                 self._jcmd(pid, "JFR.start", "name=sinkbench", *events)
-                recordings.callback(self._jcmd, pid, "JFR.stop", "name=sinkbench", f"filename={folder / name}.jfr")
+                recordings.callback(self._jcmd, pid, "JFR.stop", "name=sinkbench", f"filename={place}/{name}.jfr")
             yield
 
     def draw(self, folder: Path, title: str) -> dict[str, Counter[str]]:
