@@ -30,7 +30,7 @@ class Profiler:
 
     @contextmanager
     def recording(self, folder: Path) -> Iterator[None]:
-        """Records until the context ends, then makes `folder` with files as `connect-1-4711.jfr` and `postgres.perf`."""
+        """Records until the context ends, then makes `folder` with files as `connect-1-4711.jfr`, `postgres.perf`."""
         jvms: dict[str, int] = {}
         others: dict[str, int] = {}
         perf = shutil.which("perf") or ""
