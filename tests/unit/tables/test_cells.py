@@ -1,7 +1,7 @@
 """The table: what a reader of a run sees."""
 
 from sinkbench.errors import ReasonCode
-from sinkbench.results import Audit, Connections
+from sinkbench.results import Audit, Connections, Profile
 from sinkbench.tables.cells import render
 from tests.support.reasons import because
 from tests.support.trials import CLEAN, cell_summary, run_summary
@@ -33,6 +33,14 @@ def test_connections_that_others_hid_are_not_known_and_say_so() -> None:
     text = shown("postgres/jdbc", 1_000, 2_000, connections=Connections(others=2))
     assert "not known:" in text
     assert "2 others" in text
+
+
+def test_the_frames_on_top_stand_beside_what_limits_a_cell() -> None:
+    top = {"org.apache.lucene.Codec.encode": 0.41, "java.util.HashMap.get": 0.02}
+    profile = Profile(cell="a/b@3x1", service="elasticsearch", samples=1_234, top=top, file="profiles/x/y.html")
+    text = render(run_summary(cell_summary("a/b", 5), profiles=[profile]))
+    said = "a/b@3x1, on top of elasticsearch's stacks (1,234 samples): 41 % org.apache.lucene.Codec.encode, 2.0 %"
+    assert said in " ".join(text.split())
 
 
 def test_next_to_a_zero_stands_how_many_trials_were_not_audited() -> None:
