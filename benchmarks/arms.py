@@ -16,14 +16,14 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import yaml
 
 from sinkbench.runs.arms import compare_arms
-from sinkbench.runs.compare import FIGURES, RATE, Compared
+from sinkbench.runs.compare import FIGURES, RATE
 from sinkbench.runs.reader import StoredRun, load_run
 from sinkbench.stack.tools import find_java
 
@@ -31,6 +31,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 SINKBENCH = CHECKOUT / ".venv" / "bin" / "sinkbench"
 DIST, SOURCES = CHECKOUT / "var" / "dist", CHECKOUT / "connect" / "reference" / "src" / "main" / "java"
 BLOCKS, GROUPS = 60, (6, 10, 20, 30)
+ARMS = ("same", "slower")
 FOUND = ("faster", "slower", "less CPU", "more CPU", "smaller", "larger")
 
 
@@ -99,33 +100,29 @@ def groups(run: StoredRun, size: int) -> Iterator[StoredRun]:
         yield replace(run, trials=[trial for trial in run.trials if trial.block in own])
 
 
-def of_arm(run: StoredRun, number: int, figure: str) -> Sequence[Compared]:
-    """The verdicts on an arm, the second or the third, against the first; none if no trial has the figure."""
-    return compare_arms(run)[number].by.get(figure, ())
-
-
 def report(run: StoredRun) -> Iterator[str]:
     """Lines: what the whole run says, then for each size of a group how often a difference was found."""
     seconds = statistics.median(trial.seconds for trial in run.trials if not trial.pilot)
-    for number, arm in enumerate(("same", "slower")):
-        for cell in of_arm(run, number, RATE):
+    for arm, found in zip(ARMS, compare_arms(run), strict=True):
+        for cell in found.by[RATE]:
             ends = "" if cell.interval is None else f" ({cell.interval.low:.3f}-{cell.interval.high:.3f})"
             yield f"{cell.name}, {arm}: {cell.ratio or 0:.3f} times the records/s{ends}, {cell.verdict}"
     for size in GROUPS:
-        for number, arm in enumerate(("same", "slower")):
+        minutes = 4 * size * seconds / 60
+        for arm, compared in zip(ARMS, zip(*map(compare_arms, groups(run, size)), strict=True), strict=True):
             for figure in FIGURES:
-                found = [cell for group in groups(run, size) for cell in of_arm(group, number, figure)]
-                verdicts = Counter(cell.verdict for cell in found)
-                if any(cell.ratio for cell in found):
-                    claimed = sum(verdicts[verdict] for verdict in FOUND)
-                    told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
-                    minutes = 4 * size * seconds / 60
-                    yield f"{size} blocks ({minutes:.0f} min), {arm}, {figure}: {claimed} of {len(found)} ({told})"
+                cells = [cell for found in compared for cell in found.by.get(figure, ()) if cell.ratio]
+                verdicts = Counter(cell.verdict for cell in cells)
+                claimed = sum(verdicts[verdict] for verdict in FOUND)
+                told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+                if cells:
+                    yield f"{size} blocks ({minutes:.0f} min), {arm}, {figure}: {claimed} of {len(cells)} ({told})"
 
 
 def main() -> None:
     folder = CHECKOUT / "results" / sys.argv[1] if len(sys.argv) > 1 else race(BLOCKS)
-    print("\n".join(report(load_run(folder))))
+    for line in report(load_run(folder)):
+        print(line, flush=True)
 
 
 if __name__ == "__main__":
