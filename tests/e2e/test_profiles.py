@@ -4,6 +4,7 @@ from pathlib import Path
 
 from sinkbench.report.page import write_report
 from sinkbench.stack.local import LocalStack
+from tests.e2e.races import stack_file
 from tests.support.commands import Run
 from tests.support.latest import summary_of
 
@@ -38,8 +39,10 @@ def test_each_cell_gets_a_flame_graph_of_each_service_and_no_further_trial(
     assert by[bulk, "connect"]["file"] in write_report(run).read_text()
 
 
-def test_a_stack_whose_processes_are_elsewhere_cannot_be_profiled(sinkbench: Run, tmp_path: Path) -> None:
+def test_a_stack_whose_processes_are_elsewhere_cannot_be_profiled(
+    stack: LocalStack, sinkbench: Run, tmp_path: Path
+) -> None:
     (tmp_path / "profiled.yaml").write_text(PLAN)
-    done = sinkbench("race", "profiled.yaml", "--profile", "--stack", "compose")
+    done = sinkbench("race", "profiled.yaml", "--profile", "--stack", str(stack_file(tmp_path, stack.endpoints)))
     assert done.returncode == 2
     assert "profile: " in done.stdout + done.stderr
