@@ -11,18 +11,18 @@ from sinkbench.trial.trial import run_trial
 from sinkbench.trial.workload import Workload
 
 SECONDS = 10.0
-MOST_FRAMES = 5
+MOST_FRAMES, FEWEST_SAMPLES = 5, 10
 
 
 def profiles_of(own: Resources, workload: Workload, profiler: Profiler, run: Path) -> Iterator[Profile]:
-    """Takes a trial, and yields the profile of each service that did anything. Files go below the run's folder, into
+    """Takes a trial, and yields the profile of each service that did something. Files go below the run's folder, into
     profiles/TRIAL. Raises StackError if a service cannot be recorded."""
     folder = run / "profiles" / own.names.trial
     own.recording = profiler.recording(folder)
     run_trial(own, workload, 0)
     own.observer.phase("drawing flame graphs")
     for service, stacks in profiler.draw(folder, own.cell.key).items():
-        if samples := stacks.total():
+        if (samples := stacks.total()) >= FEWEST_SAMPLES:
             tops = Counter[str]()
             for stack, count in stacks.items():
                 tops[stack.rpartition(";")[2]] += count

@@ -43,6 +43,7 @@ class Profiler:
         with TemporaryDirectory() as place, ExitStack() as recordings:
             # The services may run as another account, which may not write below the results.
             Path(place).chmod(0o777)
+            recordings.callback(lambda: folder.chmod(0o755))
             recordings.callback(shutil.copytree, place, folder)
             for node, pid in others.items():
                 asked = [perf, "record", "-F", PER_SECOND, "-g", "-o", f"{place}/{node}.perf", "-p", str(pid)]
