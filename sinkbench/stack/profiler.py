@@ -60,7 +60,7 @@ class Profiler:
     def draw(self, folder: Path, title: str) -> dict[str, Counter[str]]:
         """Draws a flame graph of each service, as `connect.html`, and returns its stacks: frames with `;` between."""
         stacks: dict[str, Counter[str]] = {}
-        for file in sorted(folder.iterdir()):
+        for file in sorted(folder.glob("*")):
             found = stacks.setdefault(service_of(file.stem), Counter())
             found.update(self._of_jvm(file) if file.suffix == ".jfr" else _of_perf(file))
         for service, found in stacks.items():
