@@ -10,7 +10,6 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from sinkbench.analysis.rates import usable_rate
 from sinkbench.cli.options import RESULTS, Results, commands, the_stack, write
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_INCONCLUSIVE, SizeError
 from sinkbench.size import kafka as formula
@@ -112,8 +111,8 @@ def runs(
 
 
 def _raced(plan: str, asked: Asked, results: Path) -> Iterator[str]:
-    """Races the plan with records of the asked size, then its pipelines under a constant load: the asked rate, or what
-    the headroom leaves of their own. Yields the runs."""
+    """Races the plan with records of the asked size, then those pipelines that may qualify under the constant load that
+    is to their rate what the asked rate is to that of the tasks it needs. Yields the runs."""
     from sinkbench.cli.plans import read_plan
     from sinkbench.plan.plan import MODES
     from sinkbench.race.session import run_plan
@@ -122,20 +121,17 @@ def _raced(plan: str, asked: Asked, results: Path) -> Iterator[str]:
     if asked.record_bytes is not None:
         load = drains.load.model_copy(update={"record_bytes": int(asked.record_bytes)})
         drains = drains.model_copy(update={"load": load})
-    folder, summary = run_plan(stack, drains, results, progress)
+    folder, _ = run_plan(stack, drains, results, progress)
     yield str(folder.path)
-    most = {cell.label: (1 - asked.headroom) * rate.median for cell in summary.cells if (rate := usable_rate(cell))}
+    found = find_sizes(measured(stored_runs([str(folder.path)], results), asked.record_bytes), asked)
+    offers = {each.measured.name: each.offer for each in found if each.offer is not None and not each.fails}
     loads = [
-        {**entry.model_dump(exclude_unset=True), "records_per_second": min(asked.rate, most[entry.shown_name])}
+        {**entry.model_dump(exclude_unset=True), "records_per_second": offers[entry.shown_name]}
         for entry in drains.pipelines
-        if entry.shown_name in most
+        if entry.shown_name in offers
     ]
-    content = {
-        "name": "size-load",
-        "mode": "sustain",
-        "pipelines": loads,
-        "load": drains.load.model_dump(exclude_unset=True),
-    }
+    of_drains = drains.load.model_dump(exclude_unset=True)
+    content = {"name": "size-load", "mode": "sustain", "pipelines": loads, "load": of_drains}
     if loads:
         yield str(run_plan(stack, MODES["sustain"].model_validate(content), results, progress)[0].path)
 

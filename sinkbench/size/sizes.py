@@ -28,7 +28,7 @@ _LEAST_SHARE = 0.01
 class Size:
     """A pipeline: the requirements that it `fails`, those that are `unknown`, and what it takes by the figure's name;
     `binds` is what is exhausted first where it was measured. `loaded`: its cores are of constant loads, too; those of
-    drains alone are the fewest."""
+    drains alone are the fewest. `offer` is the constant load, in records/s, that decides on its p99."""
 
     measured: Measured
     fails: list[str] = field(default_factory=list)
@@ -37,6 +37,7 @@ class Size:
     binds: str = ""
     curve: str = ""
     loaded: bool = False
+    offer: int | None = None
 
     @property
     def state(self) -> str:
@@ -177,6 +178,7 @@ class _Sizing:
         """From constant loads: the lowest at this share of its capacity or above. One below that is too slow, or is not
         sustained, decides, too; one above that is too slow does not. `tasks` are those to measure it with."""
         wanted, fails, unknown = self.asked.p99_ms, self.found.fails, self.found.unknown
+        self.found.offer = math.ceil(share * float(self.curve.at([tasks])[0, 0]))
         known = self.found.figures
         for at, cell in loads_of(self.one, self.curve):
             p99, where = find(cell, "latency_ms.p99"), f"at {percent(at)} of its capacity"
@@ -189,10 +191,8 @@ class _Sizing:
             if wanted is not None and p99 > wanted:
                 (fails if at <= share else unknown).append(f"p99: {milliseconds(p99)} ms {where}")
         if wanted is not None and "p99_ms" not in known and not any(text.startswith("p99") for text in fails):
-            least = whole(share * float(self.curve.at([tasks])[0, 0]))
-            unknown.append(
-                f"p99: no constant load of {least}/s or more with {tasks} tasks ({percent(share)} of their rate)"
-            )
+            least = f"{whole(self.found.offer)}/s or more with {tasks} tasks ({percent(share)} of their rate)"
+            unknown.append(f"p99: no constant load of {least}")
 
     def _first_bound(self, cell: CellSummary) -> str:
         """What is exhausted first if the rate grows, by what the machine and the services of the run had."""

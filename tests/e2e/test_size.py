@@ -15,7 +15,7 @@ drain: {compiling_percent: 100, window_seconds: 2, pilot_seconds: 1, warm_up_sec
 
 
 @pytest.mark.rare
-def test_what_is_needed_is_raced_with_records_of_the_asked_size_and_a_load_of_the_asked_rate(
+def test_what_is_needed_is_raced_with_records_of_the_asked_size_and_a_load_that_decides(
     stack: LocalStack, sinkbench: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "drains.yaml").write_text(PLAN)
@@ -23,9 +23,11 @@ def test_what_is_needed_is_raced_with_records_of_the_asked_size_and_a_load_of_th
     assert done.returncode in (0, 3), done.stdout + done.stderr
     found = json.loads(done.stdout)
     drains, loads = (json.loads((tmp_path / "results" / run / "summary.json").read_text()) for run in found["runs"])
-    assert [cell["offered_records_per_second"] for cell in loads["cells"]] == [2_000]
+    # Fewer tasks are needed than were raced, which are then as busy by a higher rate.
+    assert [cell["offered_records_per_second"] >= 2_000 for cell in loads["cells"]] == [True]
     (copy,) = found["pipelines"]
     assert (copy["pipeline"], copy["record_bytes"]) == (drains["cells"][0]["label"], 700)
+    assert [text for text in copy["not_decided"] if "no constant load" in text] == []
     if done.returncode == 0:
         assert copy["cores_of_loads"]
         assert copy["figures"]["p99_ms"]["basis"] == "measured"

@@ -178,6 +178,15 @@ def test_p99_is_that_of_a_constant_load_at_this_share_of_the_capacity(
         assert found.figures["p99_ms"].basis == "measured"
 
 
+@pytest.mark.parametrize(("rate", "offer"), [(9_000, 27_000), (15_000, 22_500), (45_000, 27_000)])
+def test_the_load_that_decides_is_to_the_raced_tasks_what_the_rate_is_to_those_that_it_needs(
+    rate: float, offer: int
+) -> None:
+    found = only(run(ONE), rate=rate, p99_ms=1_000)
+    assert found.offer == offer
+    assert only(run(ONE, load(offer, 900)), rate=rate, p99_ms=1_000).unknown == []
+
+
 def queries(*right: bool | None) -> dict[str, object]:
     return {"queries": [Query(query=f"q{n}", right=each, by_index=each) for n, each in enumerate(right)]}
 
