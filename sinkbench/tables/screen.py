@@ -28,7 +28,7 @@ WIDTH = 100
 OPTIONS = ("queries", "cpu", "memory", "pool", "trials", "bottlenecks")
 """The keys of the sections that have an option of `sinkbench show`."""
 HEADS = ("", "records/s", "", "CPU s/\nmillion", "disk\nbytes", "connections", "held back by")
-_LEAST_LAST = 11
+_LEAST_LAST = len(HEADS[-1])
 _LAST = len(HEADS) - 1
 _LEFT = (0, 2, _LAST)
 _EMPTY = ("", NOT_MEASURED)

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from sinkbench.errors import ReasonCode
-from sinkbench.results import Bottleneck, CellSummary, Reason
+from sinkbench.results import Bottleneck, CellSummary, Connections, Reason
 from sinkbench.runs.reader import StoredRun
 from sinkbench.tables.screen import jobs, screen
 from tests.support.trials import CLEAN, cell_summary, run_summary
@@ -34,6 +36,14 @@ def test_what_no_cell_has_has_no_column_and_cells_that_answer_nothing_have_no_he
     text = shown(*plain)
     assert "disk" not in text
     assert "held back" not in text
+
+
+@pytest.mark.parametrize("letters", range(8, 48))
+def test_a_head_is_in_its_line_for_a_name_of_any_length(letters: int) -> None:
+    seen = Connections(clients_peak=30, server_peak=30)
+    text = shown(cell(f"postgres/{letters * 'x'}", 50_000, 60_000, connections=seen), cell(JDBC, 5))
+    assert [line for line in text.splitlines() if line.endswith("  held back by")] != []
+    assert [line for line in text.splitlines() if len(line) > 100] == []
 
 
 def test_the_data_check_is_a_line_and_says_what_was_not_audited() -> None:
