@@ -30,6 +30,7 @@ def lines(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> list[str]
     spare = room - len(found)
     sized = [each for each in found[:room] if not each.fails and each.figures]
     widths = [max(map(len, column)) for column in zip(_HEADS, *map(_row, sized), strict=True)]
+    widths[0] = max(widths[0], *map(len, _TITLES.values()))
     body, left = [], ""
     for state, own in states.items():
         heads = _HEADS[1:] if any(each in sized for each in own) else ()

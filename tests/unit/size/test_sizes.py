@@ -284,6 +284,12 @@ def test_trials_that_differ_give_a_range_and_equal_ones_give_none() -> None:
     assert (found.low, found.value, found.high) == (3, 6, 12)
 
 
+def test_a_heading_is_whole_where_no_pipeline_has_a_figure() -> None:
+    asked = Asked(20_000)
+    told = lines(sizes(measured([run(jdbc(5, 5))], None), asked), asked, ["r"])
+    assert "Not decided" in told
+
+
 def test_the_page_has_40_lines_of_100_columns_for_any_number_of_pipelines() -> None:
     many = {a_cell(f"postgres/{'long-' * 12}{number}", 3, 1): (30_000, 29_000, 31_000) for number in range(50)}
     asked = Asked(20_000, p99_ms=500, queries="all", keep_days=30, record_bytes=1_000)
