@@ -210,6 +210,8 @@ class Stack(Protocol):
     name: str
     own_container: str | None = None
     """The container of the stack that this process is in; None outside."""
+    profiler: Profiler | None = None
+    """None if the services are no processes of this machine."""
 
     @property
     def endpoints(self) -> Endpoints:
@@ -230,11 +232,6 @@ class Stack(Protocol):
     @property
     def faults(self) -> Faults | None:
         """None if others own the services."""
-
-    @property
-    def profiler(self) -> Profiler | None:
-        """None if the services are no processes of this machine."""
-        return None
 
     def start_id(self) -> str | None:
         """An id that differs for each start of the stack; None if it is down. Single services may be dead."""

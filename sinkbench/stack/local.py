@@ -59,6 +59,9 @@ class LocalStack(Stack):
         self.home = settings.home
         self._home = Home(settings)
         self._supervisor = Supervisor(self._home.supervisor_config, self._home.socket)
+        self.profiler: Profiler | None = Profiler(
+            self._supervisor.pids, settings.dist / "jfr-converter" / "jfr-converter.jar"
+        )
         self._names = [node.name for node in settings.layout.nodes]
         self._meter = Meter(self._names, self._supervisor.pids, self.home)
 
@@ -105,10 +108,6 @@ class LocalStack(Stack):
                 state, code = ("running", None) if program.running else ("dead", program.exit_code)
                 states.append(ServiceState(service, state, program.pid or None, program.detail, code))
         return states
-
-    @property
-    def profiler(self) -> Profiler:
-        return Profiler(self._supervisor.pids, self.settings.dist / "jfr-converter" / "jfr-converter.jar")
 
     def usage(self) -> Usage:
         return self._meter.read()
