@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -114,10 +114,27 @@ def _raced(plan: str, asked: Asked, results: Path) -> Iterator[str]:
     """Races the plan with records of the asked size, then those pipelines that may qualify under the constant load that
     is to their rate what the asked rate is to that of the tasks it needs. Yields the runs."""
     from sinkbench.cli.plans import read_plan
-    from sinkbench.plan.plan import MODES
+    from sinkbench.plan.plan import MODES, Plan
     from sinkbench.race.session import run_plan
 
+    def loads(offers: Mapping[str, int]) -> Plan:
+        entries = [
+            {**each.model_dump(exclude_unset=True), "records_per_second": offers[each.shown_name]}
+            for each in drains.pipelines
+            if each.shown_name in offers
+        ]
+        content = {"name": "size-load", "mode": "sustain", "pipelines": entries}
+        return MODES["sustain"].model_validate({**content, "load": drains.load.model_dump(exclude_unset=True)})
+
     drains, stack = read_plan(plan), the_stack(None)
+    wrong = f"--race {plan}: {{}}; name a plan of drains, such as quick"
+    if drains.mode != "drain":
+        raise SizeError(wrong.format(f"has mode {drains.mode}"))
+    try:
+        # What no constant load can have is found before the race.
+        loads({entry.shown_name: 1 for entry in drains.pipelines})
+    except ValueError as failed:
+        raise SizeError(wrong.format(" ".join(str(failed).split()))) from None
     if asked.record_bytes is not None:
         load = drains.load.model_copy(update={"record_bytes": int(asked.record_bytes)})
         drains = drains.model_copy(update={"load": load})
@@ -125,15 +142,8 @@ def _raced(plan: str, asked: Asked, results: Path) -> Iterator[str]:
     yield str(folder.path)
     found = find_sizes(measured(stored_runs([str(folder.path)], results), asked.record_bytes), asked)
     offers = {each.measured.name: each.offer for each in found if each.offer is not None and not each.fails}
-    loads = [
-        {**entry.model_dump(exclude_unset=True), "records_per_second": offers[entry.shown_name]}
-        for entry in drains.pipelines
-        if entry.shown_name in offers
-    ]
-    of_drains = drains.load.model_dump(exclude_unset=True)
-    content = {"name": "size-load", "mode": "sustain", "pipelines": loads, "load": of_drains}
-    if loads:
-        yield str(run_plan(stack, MODES["sustain"].model_validate(content), results, progress)[0].path)
+    if offers:
+        yield str(run_plan(stack, loads(offers), results, progress)[0].path)
 
 
 def _put(found: dict[str, Any] | list[str]) -> None:

@@ -61,6 +61,17 @@ def asked(sinkbench: Command, *arguments: object) -> Any:
     return json.loads(sinkbench.done("size", *arguments, "--json"))
 
 
+@pytest.mark.parametrize(("plan", "why"), [("sustain", "has mode sustain"), ("changes", "load.changes")])
+def test_a_plan_that_no_size_follows_from_is_refused_before_it_is_raced(
+    plan: str, why: str, sinkbench: Command
+) -> None:
+    told = sinkbench.refused("size", "--rate", "100", "--race", plan)
+    assert told.startswith(f"sinkbench: --race {plan}: ")
+    assert why in told
+    assert told.rstrip().endswith("name a plan of drains, such as quick")
+    assert told.count("\n") == 1
+
+
 def test_the_newest_runs_of_each_mode_and_the_scaling_are_read(results: Path, sinkbench: Command) -> None:
     found = asked(sinkbench, "--rate", "20000", "--p99", "1s", "--results", results)
     assert [run[6:8] for run in found["runs"]] == [str(day) for day in (QUICK, SUSTAIN, SCALING)]
