@@ -4,22 +4,23 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from sinkbench.errors import StackError
 from sinkbench.results import Profile
 from sinkbench.stack.profiler import Profiler
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.trial import run_trial
 from sinkbench.trial.workload import Workload
 
-SECONDS = 10.0
-MOST_FRAMES, FEWEST_SAMPLES = 5, 10
+PROFILE_SECONDS, MOST_FRAMES, FEWEST_SAMPLES = 10.0, 5, 10
 
 
 def profiles_of(own: Resources, workload: Workload, profiler: Profiler, run: Path) -> Iterator[Profile]:
     """Takes a trial, and yields the profile of each service that did something. Files go below the run's folder, into
-    profiles/TRIAL. Raises StackError if a service cannot be recorded."""
+    profiles/TRIAL. Raises StackError if a service cannot be recorded, or if the trial is not valid."""
     folder = run / "profiles" / own.names.trial
     own.recording = profiler.recording(folder)
-    run_trial(own, workload, 0)
+    if reasons := run_trial(own, workload, 0).record.reasons:
+        raise StackError("; ".join(each.text for each in reasons))
     own.observer.phase("drawing flame graphs")
     for service, stacks in profiler.draw(folder, own.cell.key).items():
         if (samples := stacks.total()) >= FEWEST_SAMPLES:

@@ -22,8 +22,7 @@ from sinkbench.plan.schedule import (
 from sinkbench.plan.sizing import USUAL_SEARCH_STEPS, Sizes, StepsLeft, is_too_short, least_records, seconds_left
 from sinkbench.race.leftovers import note_run
 from sinkbench.race.pilots import Limits, Pilots, recover
-from sinkbench.race.profiles import SECONDS as PROFILE_SECONDS
-from sinkbench.race.profiles import profiles_of
+from sinkbench.race.profiles import PROFILE_SECONDS, profiles_of
 from sinkbench.race.replacing import all_cells_left, replacements, replacing, why_replaced, windows_for
 from sinkbench.race.resume import Journal
 from sinkbench.results import RunSummary, TrialRecord
