@@ -3,6 +3,7 @@ Unknown values are None. Nothing here changes a service, or is asked again durin
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -12,7 +13,7 @@ from sinkbench.plan.plan import PlanLoad
 from sinkbench.sinks.values import SinkSettings
 from sinkbench.stack import Stack
 
-__all__ = ["SINK_KEYS", "commit", "describe", "machine", "with_sink"]
+__all__ = ["SINK_KEYS", "commit", "describe", "joined", "machine", "with_sink"]
 
 SINK_KEYS = ("durability", "sink_settings")
 """Known only once the sink has an index or a table; each key has a mapping by sink."""
@@ -43,6 +44,15 @@ def describe(
         "durability": {"kafka": kafka_durability(endpoints, load)},
         "sink_settings": {},
     }
+
+
+def joined(was: JsonValue, now: JsonValue) -> Any:
+    """What is known of two starts of a stack; values that differ as text, as `9.1.0 or 9.2.0`."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        return {key: joined(was.get(key), now.get(key)) for key in {**was, **now}}
+    if was == now or was is None or now is None:
+        return now if was is None else was
+    return " or ".join(dict.fromkeys(each for value in (was, now) for each in str(value).split(" or ")))
 
 
 def with_sink(environment: Mapping[str, JsonValue], sink: str, settings: SinkSettings) -> dict[str, JsonValue]:

@@ -54,9 +54,10 @@ def versions(endpoints: Endpoints, checkout: Path, sinks: Mapping[str, About]) -
         with suppress(PackageNotFoundError):
             found[client] = version(client)
     found["librdkafka"] = confluent_kafka.libversion()[0]
-    # Brokers do not report it: external ones show a range of releases; sinkbench's own have the one from Maven.
-    found.update({"kafka": _told("kafka", release, endpoints)} if endpoints.shared else _shipped(checkout))
+    found.update({} if endpoints.shared else _shipped(checkout))
     found["connect"] = _told("connect", lambda: _connect_version(endpoints), endpoints)
+    # Brokers do not report it: external ones show a range of releases; sinkbench's own have the workers' jars.
+    found["kafka"] = _told("kafka", release, endpoints) if endpoints.shared else found["connect"]
     for name, about in sinks.items():
         # Elasticsearch's client has the same name.
         found[f"{name}-server" if name in clients else name] = about.version

@@ -56,8 +56,8 @@ class Plan(Section):
     pipelines: Annotated[tuple[PipelineEntry, ...], PIPELINES]
     arms: dict[str, Arm] = Field(
         default_factory=dict,
-        description="variants of all pipelines by name, with overrides, settings or plugin; each is compared with the"
-        " first, block by block",
+        description="variants of all pipelines by name, with overrides, settings, plugin or variables; each is"
+        " compared with the first, block by block",
     )
     mode: ModeName = Field(
         default="drain",
@@ -115,7 +115,9 @@ class Plan(Section):
             if not re.fullmatch(r"[A-Za-z0-9._-]{1,20}", name):
                 raise mistake(f"{shown(name)} is no name of an arm: up to 20 letters, digits, '.', '_' and '-'")
             if (same := next(other for other in value if value[other] == arm)) != name:
-                raise mistake(f"{same} and {name} differ in nothing; change overrides, settings or plugin of one", name)
+                raise mistake(
+                    f"{same} and {name} differ in nothing; change overrides, settings, plugin or variables of one", name
+                )
         return value
 
     @field_validator("queries")

@@ -45,6 +45,8 @@ class Cell:
     arm: str | None = None
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
     """Settings of the sink's services during a trial, by service."""
+    variables: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Variables of the services' run scripts during its trials."""
     fault: PlanFault | None = field(default=None, hash=False)
     backlog: int | None = None
     """Records in the topic before the connector starts, with a fault; None: they come at the offered rate."""
@@ -95,6 +97,7 @@ class Cell:
             "acks": self.acks,
             "arm": self.arm,
             "settings": {service: dict(given) for service, given in self.settings.items()},
+            "variables": dict(self.variables),
             "reads_per_second": self.reads,
             "readers": self.readers or None,
             "backlog_records": self.backlog,
@@ -153,6 +156,7 @@ def _cell(plan: Plan, entry: PipelineEntry, multiple: int, workers: int) -> Cell
         acks=plan.acks_of(entry),
         arm=entry.arm,
         settings=entry.settings,
+        variables=entry.variables,
     )
     return replace(cell, probes=entry.probes, rows_before=entry.rows_before) if isinstance(entry, DrainEntry) else cell
 
@@ -174,6 +178,13 @@ def _under_load(plan: Plan, entry: PipelineEntry, cell: Cell) -> list[Cell]:
 def blocks(cells: Sequence[Cell], trials: int, seed: int) -> list[list[Cell]]:
     """Returns `trials` blocks, each with every cell once, in an order drawn from `seed`.
 
-    So drift of the machine (heat, a neighbour, a cache that fills) affects all cells alike."""
+    So drift of the machine (heat, a neighbour, a cache that fills) affects all cells alike. Cells of the same variables
+    follow one another: between others the stack starts anew."""
     draw = random.Random(seed)
-    return [draw.sample(cells, len(cells)) for _ in range(trials)]
+    drawn = [draw.sample(cells, len(cells)) for _ in range(trials)]
+    return [[cell for found in varied(block) for cell in block if cell.variables == found] for block in drawn]
+
+
+def varied(cells: Sequence[Cell]) -> list[Mapping[str, str]]:
+    """The variables of the cells, each once, in order of their first cell."""
+    return list({tuple(sorted(cell.variables.items())): cell.variables for cell in cells}.values())

@@ -86,6 +86,19 @@ def check_settings(
             yield from _check_faults(plan, entry.shown_name, service, known, where)
 
 
+def check_variables(plan: Plan, known: Collection[str], elsewhere: str) -> Iterator[str]:
+    """Yields where a plan sets a variable that the stack does not have, or limits, which are of one start of a stack.
+
+    `elsewhere` says why a stack has none."""
+    names = {name: index for index, entry in reversed([*enumerate(plan.pipelines)]) for name in entry.variables}
+    for name, index in names.items():
+        if name not in known:
+            text = f"no run script has a variable '{name}'{did_you_mean(name, known)}" if known else elsewhere
+            yield f"{plan.where('pipelines', index)}: variables: {text}"
+    if names and (plan.limits or plan.mode in ("capacity", "faults")):
+        yield f"{plan.where('mode')}: variables need mode drain, rescale or sustain, without limits; leave them out"
+
+
 def _check_faults(plan: Plan, label: str, service: str, known: Settable, where: str) -> Iterator[str]:
     """Yields where a fault of that pipeline restarts the service, which would lose the setting."""
     for fault in plan.faults if isinstance(plan, FaultsPlan) else ():

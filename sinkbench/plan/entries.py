@@ -142,12 +142,23 @@ Plugin = Annotated[
 ]
 
 
+Variables = Annotated[
+    dict[str, Text],
+    Field(
+        default_factory=dict,
+        description="variables of the local services' run scripts, as CONNECT_HEAP, POSTGRES_SETTINGS or"
+        " ELASTICSEARCH_HOME; in each block the stack starts anew for those that have others",
+    ),
+]
+
+
 class Arm(Section):
     """One of the variants that `arms` compares: what it changes of each pipeline."""
 
     overrides: Overrides
     settings: Settings
     plugin: Plugin = None
+    variables: Variables
 
     _has_version = model_validator(mode="after")(_plugin_has_a_version)
 
@@ -167,6 +178,7 @@ class PipelineEntry(Section):
     acks: Acks | None = Field(default=None, description="replaces the load's acks")
     settings: Settings
     plugin: Plugin = None
+    variables: Variables
     label: str | None = Field(
         default=None,
         pattern=r"^[^\x00-\x1f\x7f]+$",
@@ -219,6 +231,7 @@ class PipelineEntry(Section):
             for service in {**self.settings, **arm.settings}
         }
         changed = {"overrides": {**self.overrides, **arm.overrides}, "settings": settings}
+        changed["variables"] = {**self.variables, **arm.variables}
         named = {"label": f"{self.shown_name} {name}", "arm": name, "plugin": arm.plugin or self.plugin}
         return self.model_copy(update={**changed, **named})
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from loadgen.forms import Form
@@ -18,6 +18,7 @@ from sinkbench.race.resume import Journal
 from sinkbench.results import Limit, LimitInBlock
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import SinkSettings
+from sinkbench.stack import Say
 from sinkbench.tables.lines import limit_in_block_line, limit_line
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.following import out_of_memory
@@ -41,15 +42,24 @@ MORE_FOR_THE_SLOWEST = 1.5
 WARM_AT_ONCE = 0.1
 
 
+def start_with(cluster: Cluster, variables: Mapping[str, str], say: Say) -> None:
+    """Starts the stack anew for the cells with these variables."""
+    say(
+        f"starting the stack with {', '.join(f'{name}={value}' for name, value in variables.items()) or 'no variables'}"
+    )
+    cluster.stack.up_with(variables, say)
+    cluster.reconnect()
+
+
 def recover(cluster: Cluster, events: Events) -> bool:
     """Restarts dead services, or waits until others restart them, and reconnects. Returns whether any was dead."""
-    dead = _dead(cluster)
+    dead = cluster.stack.dead()
     if not dead:
         return False
     if cluster.stack.endpoints.shared:
         events.say(f"{' and '.join(dead)} did not answer; waiting up to {RETURN_SECONDS:.0f} s")
         deadline = time.monotonic() + RETURN_SECONDS
-        while time.monotonic() < deadline and _dead(cluster):
+        while time.monotonic() < deadline and cluster.stack.dead():
             time.sleep(1)
     else:
         events.say(f"starting {' and '.join(dead)} again")
@@ -61,10 +71,6 @@ def recover(cluster: Cluster, events: Events) -> bool:
             cluster.stack.up(events.phase)
     cluster.reconnect()
     return True
-
-
-def _dead(cluster: Cluster) -> list[str]:
-    return [state.name for state in cluster.stack.services() if state.state != "running"]
 
 
 class Pilots:

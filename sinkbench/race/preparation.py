@@ -8,7 +8,16 @@ from sinkbench.analysis.connectors import Offered, misfits
 from sinkbench.errors import ConnectError, ServiceError, StackError
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.cells import Cell
-from sinkbench.plan.checks import check_copies, check_forms, check_settings, check_targets, lone_queue, refuse, where_of
+from sinkbench.plan.checks import (
+    check_copies,
+    check_forms,
+    check_settings,
+    check_targets,
+    check_variables,
+    lone_queue,
+    refuse,
+    where_of,
+)
 from sinkbench.plan.entries import PLUGIN_VERSION, read_connector
 from sinkbench.plan.faults import COMMAND, FILL, ISOLATE, OF_NETWORK, OF_SERVICES, PROMOTE, REFUSE, SINK, PlanFault
 from sinkbench.plan.plan import FaultsPlan, Plan
@@ -44,7 +53,7 @@ _CONVERTERS = ("key.converter.", "value.converter.", "header.converter.")
 _URL, _PARTS_OF_URL = "camel.sink.url", ("camel.sink.endpoint.", "camel.sink.path.")
 
 
-NO_PROFILER = "profile: the stack's services are no processes of this machine; race on the local stack, or without it"
+ELSEWHERE = "the stack's services are no processes of this machine; race on the local stack, or without it"
 
 
 def check_plan(plan: Plan, cells: Sequence[Cell], stack: Stack, records: KeptRecords | None = None) -> None:
@@ -58,7 +67,8 @@ def check_plan(plan: Plan, cells: Sequence[Cell], stack: Stack, records: KeptRec
             *check_forms(plan, {name: kind.columns for name, kind in kinds.items()}),
             *_misfits(plan, stack, kafka, records),
             *check_faults(plan, cells, stack, CONNECTORS),
-            *([NO_PROFILER] if plan.profile and stack.profiler is None else []),
+            *([f"profile: {ELSEWHERE}"] if plan.profile and stack.profiler is None else []),
+            *check_variables(plan, stack.variables, ELSEWHERE),
         ]
     )
 

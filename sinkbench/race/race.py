@@ -1,7 +1,7 @@
 """A run: all trials of a plan on one stack, in blocks, into one folder."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from sinkbench.errors import ServiceError, StackError, TrialFailed
@@ -21,7 +21,7 @@ from sinkbench.plan.schedule import (
 )
 from sinkbench.plan.sizing import USUAL_SEARCH_STEPS, Sizes, StepsLeft, is_too_short, least_records, seconds_left
 from sinkbench.race.leftovers import note_run
-from sinkbench.race.pilots import Limits, Pilots, recover
+from sinkbench.race.pilots import Limits, Pilots, recover, start_with
 from sinkbench.race.profiles import PROFILE_SECONDS, profiles_of
 from sinkbench.race.replacing import all_cells_left, replacements, replacing, why_replaced, windows_for
 from sinkbench.race.resume import Journal
@@ -52,9 +52,12 @@ class Race:
         self._sizes = Sizes(plan.drain, least_records(cluster.record_bytes), cluster.record_bytes)
         self._numbered = 0
         self._cold = False
+        self._varied = any(cell.variables for cell in cells)
+        self._started: tuple[int, Mapping[str, str]] | None = None
+        self._start_seconds = 0.0
         self._cells_left = all_cells_left(plan, cells, trials, limits)
         # Cells that differ only in the offered rate share a pilot.
-        self._pilots_left = len({cell.place for cell in self._cells_left})
+        self._pilots_left = 0 if self._varied else len({cell.place for cell in self._cells_left})
         self._warm_up_left = self._pilots_left * plan.drain.warm_up_seconds
         self._limits = Limits(cluster, journal, ui, self._sizes.rate)
         self._searches = searches_of(plan, cells, trials, limits)
@@ -76,7 +79,9 @@ class Race:
         self._ui.say(kept if journal.resumed else f"run {name}; Ctrl-C keeps the trials that are finished")
         try:
             self._ui.judged(journal.write(complete=False))
-            self._take_pilots(self._cells_left)
+            # A plan with variables takes them after each start of the stack.
+            if not self._varied:
+                self._take_pilots(self._cells_left)
             self._limits.search(lambda name: self._begin(name, "limit"), self._recover)
             if isinstance(self._plan, CapacityPlan):
                 self._take_searches(self._plan)
@@ -112,10 +117,10 @@ class Race:
         while (blocks := self._blocks_left()) and not self._is_over(blocks[0]):
             number, step = blocks[0].number, blocks[0].steps[0]
             if isinstance(step, Cell):
-                self._warm_up_again(step)
+                self._warm_up_again(step, number)
                 self._take_cell(step, number, f"{step.key}, trial {number} of {most}")
                 continue
-            self._warm_up_again(next(filter(step.needs, self._journal.cells)))
+            self._warm_up_again(next(filter(step.needs, self._journal.cells)), number)
             self._begin(f"{self._limits.name(step)}, block {number} of {most}", "limit")
             self._limits.measure(step, number, self._recover)
 
@@ -128,7 +133,7 @@ class Race:
             number = 1 + max(self._plan.most_blocks, *(trial.block for trial in journal.trials))
             for cell, old in block:
                 why = "" if old is None else f" in place of one that {why_replaced(old)}"
-                self._warm_up_again(cell)
+                self._warm_up_again(cell, number)
                 self._take_cell(cell, number, f"{cell.key}, another trial{why}", old)
                 self._replacements_left -= 1
 
@@ -171,6 +176,7 @@ class Race:
             return
         done = {each.cell for each in journal.profiles}
         for cell in (each for each in journal.cells if each.fault is None and each.key not in done):
+            self._warm_up_again(cell, 0)
             self._begin(f"profiling {cell.key}", "pilot", [cell])
             workload, own = self._work(cell, PROFILE_SECONDS / self._plan.drain.window_seconds)
             with cleaning(own.remove, self._recover):
@@ -188,7 +194,7 @@ class Race:
                 search = self._searches[cell.key] = new_search(plan, start, self._journal.limits)
             self._take_search(cell, search)
         for cell, block, rate in shares_left(plan, self._journal.cells, self._journal.trials, self._searches):
-            self._warm_up_again(cell)
+            self._warm_up_again(cell, block)
             name = f"{cell.key}, {rate:,.0f} records/s, trial {block} of {plan.trials}"
             self._take(self._resources(cell, records_offered(plan, rate)), Sustain(rate), block, name)
 
@@ -197,7 +203,7 @@ class Race:
             rate = offer.records_per_second
             what = "confirming" if offer.confirms else "searching at"
             name = f"{cell.key}, {what} {rate:,.0f} records/s"
-            self._warm_up_again(cell)
+            self._warm_up_again(cell, block_of(search))
             own = self._resources(cell, records_offered(self._plan, rate))
             load = Sustain(rate, search=not offer.confirms)
             feed(search, self._take(own, load, block_of(search), name))
@@ -233,7 +239,8 @@ class Race:
             record = self._journal.add_trial(record, taken.samples)
             self._ui.phase("cleaning up")
             self._recover()
-        self._journal.seconds.append(time.monotonic() - started)
+        self._journal.seconds.append(time.monotonic() - started + self._start_seconds)
+        self._start_seconds = 0.0
         self._ui.judged(self._journal.write(complete=False))
         self._ui.ended(record)
         return record
@@ -244,16 +251,23 @@ class Race:
         self._cold |= died
         return died
 
-    def _warm_up_again(self, cell: Cell) -> None:
-        """Takes pilots of the next trial's cell if a service was restarted."""
+    def _warm_up_again(self, cell: Cell, block: int) -> None:
+        """Takes pilots of the next trial's cell if a service was restarted; of all cells with its variables after it
+        has started the stack with them, once a block."""
+        cells, began = [cell], time.monotonic()
+        if self._varied and self._started != (block, cell.variables):
+            self._started = block, cell.variables
+            start_with(self._cluster, cell.variables, self._ui.say)
+            cells, self._cold = [each for each in self._cells_left if each.variables == cell.variables], True
         if not self._cold:
             return
         self._cold = False
         try:
-            self._take_pilots([cell])
+            self._take_pilots(cells)
         except (TrialFailed, ServiceError, OSError) as failed:
             self._ui.say(f"pilot of {cell.place}: {in_one_line(failed)}")
             self._recover()
+        self._start_seconds = time.monotonic() - began
 
     def _begin(self, name: str, kind: Literal["pilot", "limit", "trial"], cells: Sequence[Cell] = ()) -> None:
         blocks = self._blocks_left() if self._replacements_left is None else []

@@ -51,6 +51,8 @@ class _OfCell(Record):
     """The arm of the plan; None of a plan without arms."""
     settings: dict[str, dict[str, str]] = {}
     """What the sink's services were set to for the time of a trial, by the service."""
+    variables: dict[str, str] = {}
+    """What the services' run scripts were started with, besides what all cells of the run share."""
     pool: Pool | None = None
     """None of what does not go through a pooler, and where it cannot be told."""
     connector: str | None = None

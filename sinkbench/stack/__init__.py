@@ -3,7 +3,7 @@ library only, since `scripts/setup` runs `sinkbench.stack.tools` before any pack
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -212,6 +212,8 @@ class Stack(Protocol):
     """The container of the stack that this process is in; None outside."""
     profiler: Profiler | None = None
     """None if the services are no processes of this machine."""
+    variables: Collection[str] = ()
+    """Those of run scripts that a plan may set with `up_with`."""
 
     @property
     def endpoints(self) -> Endpoints:
@@ -239,11 +241,20 @@ class Stack(Protocol):
     def up(self, say: Say) -> None:
         """Starts what does not run and waits until everything is ready. Raises StackError, with the end of a log."""
 
+    def up_with(self, variables: Mapping[str, str], say: Say) -> None:
+        """Stops everything, and starts it anew with these variables and without data. `down` removes what it stored.
+        Raises StackError."""
+        raise NotImplementedError
+
     def down(self) -> None:
         """Stops everything, whatever state it is in."""
 
     def services(self) -> list[ServiceState]:
         """Every service, in starting order."""
+
+    def dead(self) -> dict[str, str]:
+        """What is known of each service that does not run, by name."""
+        return {state.name: state.detail for state in self.services() if state.state != "running"}
 
     def usage(self) -> Usage:
         """What the services use now, without the parts that cannot be read."""

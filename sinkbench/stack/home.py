@@ -86,8 +86,23 @@ class Home:
         kind, layout = "data-secure" if self.is_secure else "data", settings.layout
         names = " ".join(node.name for node in layout.nodes if node.service != "connect")
         suffix = "" if layout.is_single else f"-{hashlib.sha256(names.encode()).hexdigest()[:8]}"
-        self.data = self.path / f"{kind}{suffix}"
-        self.security = self.data / "security"
+        self._usual_data = self.path / f"{kind}{suffix}"
+        self.varied_data = self.path / f"{kind}-varied"
+        self.variables: Mapping[str, str] | None = None
+        """What run scripts get besides; None: nothing, and the usual data."""
+
+    @property
+    def data(self) -> Path:
+        return self._usual_data if self.variables is None else self.varied_data
+
+    @property
+    def security(self) -> Path:
+        return self.data / "security"
+
+    def show(self) -> str:
+        """What its services were started with, as lines of a `.env` file."""
+        more = "".join(f"{name}={value}\n" for name, value in (self.variables or {}).items())
+        return f"{self._settings.show()}\n{more}"
 
     def place(self, gone: Set[str] = frozenset(), primaries: Mapping[str, str] | None = None) -> Place:
         """Returns where the nodes are, with the current passwords; see `Place`."""
@@ -198,4 +213,5 @@ class Home:
             "CONNECT_METRICS_BASE_PORT": str(port("connect_metrics_port")),
             "CONNECT_REBALANCE_DELAY_MS": str(settings.connect_rebalance_delay_ms),
             **(WITHOUT_SECURITY if security is None else security.environment),
+            **(self.variables or {}),
         }

@@ -4,9 +4,10 @@ import fcntl
 import re
 import shutil
 import time
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 
 import psutil
@@ -50,8 +51,18 @@ PLUGINS = frozenset(
 )
 
 
+VARIABLES = frozenset(
+    {
+        *("JAVA_HOME", "JAVA_OPTIONS", "KAFKA_LIBS", "KAFKA_HEAP", "KAFKA_SETTINGS", "PGBOUNCER_BIN", "POSTGRES_BIN"),
+        *("CONNECT_HEAP", "CONNECT_PLUGINS", "CONNECT_SETTINGS", "POSTGRES_SETTINGS"),
+        *("ELASTICSEARCH_HEAP", "ELASTICSEARCH_HOME", "ELASTICSEARCH_SETTINGS"),
+    }
+)
+
+
 class LocalStack(Stack):
     name = "local"
+    variables = VARIABLES
 
     def __init__(self, settings: Settings, checkout: Path = CHECKOUT) -> None:
         self.settings = settings
@@ -155,7 +166,7 @@ class LocalStack(Stack):
             security = self._home.secure()
             try:
                 self._supervisor.launch(self._home.environment(programs, security))
-                (self.home / "running.env").write_text(self.settings.show(), encoding="utf-8")
+                (self.home / "running.env").write_text(self._home.show(), encoding="utf-8")
                 self._start_missing(say)
             except BaseException:
                 self.down()
@@ -166,6 +177,11 @@ class LocalStack(Stack):
         with self._lock(say):
             ensure_distributions(self.checkout, self.settings.dist, say)
 
+    def up_with(self, variables: Mapping[str, str], say: Say) -> None:
+        self.down()
+        self._home.variables = variables
+        self.up(say)
+
     def down(self) -> None:
         # A frozen process does not react to a request to end.
         self._thaw_all()
@@ -174,12 +190,16 @@ class LocalStack(Stack):
         end_leftovers(self.home)
         unmount_small_disk(self._home.small_disk)
         shutil.rmtree(self._home.runtime, ignore_errors=True)
+        shutil.rmtree(self._home.varied_data, ignore_errors=True)
         (self.home / "running.env").unlink(missing_ok=True)
+        self._home.variables = None
+        # They are of other data.
+        self.__dict__.pop("_roles", None)
 
     def _refuse_other_settings(self) -> None:
         with suppress(FileNotFoundError):
             running = (self.home / "running.env").read_text(encoding="utf-8", errors="replace").splitlines()
-            for was, asked in zip(running, self.settings.show().splitlines(), strict=False):
+            for was, asked in zip_longest(running, self._home.show().splitlines(), fillvalue="none"):
                 if was != asked and not OF_NO_SERVICE.match(asked):
                     raise StackError(f"the stack runs with {was}, asked is {asked}; run `sinkbench down` first")
 
@@ -200,14 +220,11 @@ class LocalStack(Stack):
             if is_suspended(pid):
                 resume(pid)
 
-    def _down(self) -> dict[str, str]:
-        return {state.name: state.detail for state in self.services() if state.state != "running"}
-
     def _start_missing(self, say: Say) -> None:
         """Starts every node that does not run, and waits until all are ready. Raises StackError."""
         for roles in self._roles.values():
             roles.finish()
-        self._wait(self._names, self._place(), self._down().keys(), say)
+        self._wait(self._names, self._place(), self.dead().keys(), say)
         for roles in self._roles.values():
             roles.restore(say)
 
@@ -226,7 +243,7 @@ class LocalStack(Stack):
         await_ready(
             names,
             lambda: asks,
-            self._down,
+            self.dead,
             lambda name: self.log_tail(name, LOG_LINES),
             READY_SECONDS + MORE_SECONDS * max(len(names) - USUAL_NODES, 0),
             say,
@@ -240,7 +257,7 @@ class LocalStack(Stack):
         return Faults(
             self._act,
             # A node that was started alone does not wait for nodes that do not run.
-            lambda one: self._wait([one], self._place(self._down().keys() - {one}), (), lambda _: None),
+            lambda one: self._wait([one], self._place(self.dead().keys() - {one}), (), lambda _: None),
             proxies=Proxies(self.checkout, self.settings, lambda: proxy_targets(self._home.place()), environment=found),
             # A replica would write to the same small disk.
             small_disks=lambda sink: (

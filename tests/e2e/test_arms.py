@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from sinkbench.stack.local import LocalStack
+from tests.e2e.ownstacks import own_stack
 from tests.support.commands import Run
 from tests.support.latest import summary_of
 
@@ -36,3 +39,30 @@ def test_a_version_that_no_worker_has_is_refused(stack: LocalStack, sinkbench: R
     done = sinkbench("race", "arms.yaml")
     assert done.returncode == 2
     assert "but not 9.9.9; install it" in done.stdout + done.stderr
+
+
+@pytest.mark.rare
+def test_arms_of_a_heap_and_of_settings_get_a_stack_of_their_own_that_leaves_nothing(
+    sinkbench: Run, tmp_path: Path
+) -> None:
+    small = "{CONNECT_HEAP: 512m, POSTGRES_SETTINGS: shared_buffers=64MB, KAFKA_SETTINGS: num.io.threads=4}"
+    with own_stack("stack of arms", 1700) as stack:
+        (tmp_path / "arms.yaml").write_text(PLAN.replace("{overrides: {HEAD}}", f"{{variables: {small}}}"))
+        done = sinkbench("race", "arms.yaml")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout.count("starting the stack with CONNECT_HEAP=512m, POSTGRES_SETTINGS=shared_buffers=64MB") > 1
+        found = summary_of(tmp_path)
+        base, head = found["cells"]
+        assert (base["variables"], head["variables"]["CONNECT_HEAP"]) == ({}, "512m")
+        assert found["environment"]["jvm"]["connect"]["flags"]["Xmx"] == "768m or 512m"
+        heaps = [cell["peak_memory"]["connect"]["heap_bytes"] for cell in (base, head)]
+        assert heaps[1] < 3 * 512 * 2**20
+        assert stack.start_id() is None
+        assert not list(stack.home.glob("*-varied"))
+        (tmp_path / "arms.yaml").write_text(
+            PLAN.replace("{overrides: {HEAD}}", "{variables: {POSTGRES_BIN: /nowhere}}")
+        )
+        broken = sinkbench("race", "arms.yaml")
+        assert broken.returncode == 3
+        assert "postgres" in broken.stdout + broken.stderr
+        assert stack.start_id() is None

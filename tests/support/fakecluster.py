@@ -271,7 +271,9 @@ class FakeCluster:
                 sinks={}, shared=False, replication=1, connect=dict.fromkeys(("w0", "w1", "w2"), ""), worker_ids={}
             ),
             services=lambda: [ServiceState(name, "dead", None, "", self.exit_code) for name in self.dead],
+            dead=lambda: dict.fromkeys(self.dead, ""),
             up=lambda say: self.dead.clear(),
+            up_with=lambda variables, say: self.calls.append(f"up with {dict(variables)}"),
             faults=SimpleNamespace(**{name: partial(self.do, name) for name in WITH_SERVICES}),
         )
         faults = self.stack.faults

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.environment import with_sink
+from sinkbench.environment import joined, with_sink
 from sinkbench.environment.machine import allowance, container_kind, disk, kind_of_block, mount_of, own_allowance
 from sinkbench.environment.services import common, flags_of, jvms, version_shown
 from sinkbench.sinks import SinkSettings
@@ -213,3 +213,11 @@ def test_a_sinks_settings_are_added_and_not_forgotten() -> None:
 )
 def test_a_containers_limits_are_read_from_the_engines_answer(told: dict[str, object], expected: Allowance) -> None:
     assert allowance_of(told) == expected
+
+
+def test_what_differs_between_starts_of_a_stack_is_told_once_each() -> None:
+    first = {"versions": {"kafka": "4.3.1"}, "jvm": {"Xmx": "1g", "switch": True}}
+    second = {"versions": {"kafka": "4.2.0", "connect": "4.2.0"}, "jvm": {"Xmx": "1g", "switch": True}}
+    both = joined(first, second)
+    assert both == {"versions": {"kafka": "4.3.1 or 4.2.0", "connect": "4.2.0"}, "jvm": first["jvm"]}
+    assert joined(both, second) == both

@@ -32,7 +32,9 @@ COPIES = "errors.deadletterqueue.topic.replication.factor"
 
 
 def stack(layout: Topology | None = SMALL) -> Any:
-    return SimpleNamespace(name="a", layout=layout, faults=None, endpoints=Endpoints("b:1", {}, {}, sinks=SINKS))
+    return SimpleNamespace(
+        name="a", layout=layout, faults=None, variables=(), endpoints=Endpoints("b:1", {}, {}, sinks=SINKS)
+    )
 
 
 def refused(folder: Path, text: str, on: Any = None, connectors: Path = CONNECTORS) -> list[str]:

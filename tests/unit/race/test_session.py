@@ -9,12 +9,14 @@ import pytest
 from rich.console import Console
 
 from sinkbench.errors import Interrupted, StackError
+from sinkbench.plan.plan import Plan
 from sinkbench.race import session
 from sinkbench.race.lock import StarterNote, only_race
 from sinkbench.race.resume import load_unfinished
 from sinkbench.race.session import resume_run, run_plan
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Usage
+from sinkbench.stack.local import VARIABLES
 from tests.support.fakecluster import FakeCluster
 from tests.support.present import present
 from tests.support.trials import plan_of
@@ -28,6 +30,7 @@ class FakeStack:
     name = "fake"
     workers = 3
     layout = None
+    variables = VARIABLES
 
     def __init__(self, folder: Path, *, runs: bool = False) -> None:
         self.lock_file = folder / "race.lock"
@@ -45,6 +48,9 @@ class FakeStack:
             raise StackError("kafka: did not start")
         self.calls.append("up")
         self.runs = True
+
+    def up_with(self, variables: Any, say: Any) -> None:
+        self.calls.append(f"up with {dict(variables)}")
 
     def down(self) -> None:
         self.calls.append("down")
@@ -70,10 +76,10 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     return fake
 
 
-def run(stack: FakeStack, folder: Path) -> tuple[Any, str]:
+def run(stack: FakeStack, folder: Path, plan: Plan = PLAN) -> tuple[Any, str]:
     console = Console(file=io.StringIO(), width=200)
     try:
-        return run_plan(stack, PLAN, folder / "results", console), console.file.getvalue()  # type: ignore[arg-type, attr-defined]
+        return run_plan(stack, plan, folder / "results", console), console.file.getvalue()  # type: ignore[arg-type, attr-defined]
     except BaseException as ended:
         ended.add_note(console.file.getvalue())  # type: ignore[attr-defined]
         raise
@@ -96,6 +102,20 @@ def test_a_stack_that_ran_before_goes_on_and_can_be_used_manually(cluster: FakeC
     _, output = run(stack, tmp_path)
     assert stack.calls == ["up", "offer"]
     assert output.rstrip().endswith("the stack was up before and stays up; `sinkbench down` stops it")
+
+
+def test_a_plan_with_variables_checks_each_start_and_is_refused_by_a_stack_that_is_up(
+    cluster: FakeCluster, tmp_path: Path
+) -> None:
+    stack = FakeStack(tmp_path)
+    varied = plan_of(trials=1, arms={"small": {"variables": {"KAFKA_HEAP": "1g"}}, "usual": {}})
+    cluster.stack.up_with = stack.up_with
+    run(stack, tmp_path, varied)
+    small, usual = "up with {'KAFKA_HEAP': '1g'}", "up with {}"
+    assert stack.calls[:2] == [small, usual]
+    assert (set(stack.calls[2:-1]), stack.calls[-1]) == ({small, usual}, "down")
+    with pytest.raises(StackError, match="sinkbench down"):
+        run(FakeStack(tmp_path, runs=True), tmp_path, varied)
 
 
 def killed(folder: Path) -> FakeStack:
