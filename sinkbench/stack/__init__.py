@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from sinkbench.errors import StackError
 from sinkbench.services.access import Access
 
 if TYPE_CHECKING:
@@ -244,7 +245,7 @@ class Stack(Protocol):
     def up_with(self, variables: Mapping[str, str], say: Say) -> None:
         """Stops everything, and starts it anew with these variables and without data. `down` removes what it stored.
         Raises StackError."""
-        raise NotImplementedError
+        raise StackError(f"the stack {self.name} starts with no variables of a plan")
 
     def down(self) -> None:
         """Stops everything, whatever state it is in."""
