@@ -15,7 +15,7 @@ _GAP = "  "
 
 def table(verdicts: Sequence[Verdict]) -> list[str]:
     """A row for each claim, below its heads."""
-    return [line for row in (_HEADS, *map(_row, verdicts)) for line in _folded(row)]
+    return [line for row in (_HEADS, *map(row_of, verdicts)) for line in _folded(row)]
 
 
 def totals(verdicts: Iterable[Verdict]) -> dict[str, int]:
@@ -36,18 +36,18 @@ def last_lines(verdicts: Sequence[Verdict]) -> list[str]:
     return [f"{counted(len(verdicts), 'claim')}: {shares}", *(["Runs that are missing:", *lines] if lines else [])]
 
 
-def _row(found: Verdict) -> tuple[str, ...]:
+def row_of(found: Verdict) -> tuple[str, str, str, str]:
+    """The claim, what was published, what was measured (empty if nothing was), and the verdict."""
     claim = found.claim
     published = claim.published if claim.contradiction is None else f"{claim.published} (but: {claim.contradiction})"
     said = f"{found.outcome}{f': {found.why}' if found.why else ''}"
     run = [] if found.run is None else [f"run {found.run}"]
-    measured = ["; ".join(found.measured), *run] if found.measured else run
-    return claim.name, published, *([", ".join(measured)] if measured else []), said
+    return claim.name, published, ", ".join(filter(None, ["; ".join(found.measured), *run])), said
 
 
 def _folded(row: Sequence[str]) -> list[str]:
     # A verdict without anything measured has that column, too.
-    widths = _WIDTHS if len(row) == len(_WIDTHS) else (*_WIDTHS[:2], sum(_WIDTHS[2:]) + len(_GAP))
-    cells = [textwrap.wrap(text, width) for text, width in zip(row, widths, strict=True)]
+    widths = _WIDTHS if row[2] else (*_WIDTHS[:2], sum(_WIDTHS[2:]) + len(_GAP))
+    cells = [textwrap.wrap(text, width) for text, width in zip(filter(None, row), widths, strict=True)]
     lines = zip_longest(*cells, fillvalue="")
     return [_GAP.join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from sinkbench.errors import ServiceError, StackError, TrialFailed
 from sinkbench.live.events import RunStep, Ui
-from sinkbench.plan.cells import Cell
+from sinkbench.plan.cells import Cell, varied
 from sinkbench.plan.plan import CapacityPlan
 from sinkbench.plan.schedule import (
     BlockLeft,
@@ -52,7 +52,7 @@ class Race:
         self._sizes = Sizes(plan.drain, least_records(cluster.record_bytes), cluster.record_bytes)
         self._numbered = 0
         self._cold = False
-        self._varied = any(cell.variables for cell in cells)
+        self._varied = len(varied(cells)) > 1
         self._started: tuple[int, Mapping[str, str]] | None = None
         self._start_seconds = 0.0
         self._cells_left = all_cells_left(plan, cells, trials, limits)
@@ -79,7 +79,7 @@ class Race:
         self._ui.say(kept if journal.resumed else f"run {name}; Ctrl-C keeps the trials that are finished")
         try:
             self._ui.judged(journal.write(complete=False))
-            # A plan with variables takes them after each start of the stack.
+            # A plan with several sets of variables takes them after each start of the stack.
             if not self._varied:
                 self._take_pilots(self._cells_left)
             self._limits.search(lambda name: self._begin(name, "limit"), self._recover)

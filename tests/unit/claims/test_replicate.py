@@ -9,6 +9,7 @@ from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
 from sinkbench.results import PlanRef
 from sinkbench.runs.store import RunFolder, read_trials
+from sinkbench.settings import CHECKOUT
 from sinkbench.summary.cells import summarize
 from tests.support.commands import Command
 from tests.support.trials import connectors_in, run_summary, trial
@@ -39,6 +40,19 @@ def test_a_claim_is_set_against_the_newest_run_of_its_plan(results: Path, sinkbe
     (bulk,) = (each for each in found["claims"] if each["number"] == 23)
     assert bulk["why"] == "the run has no cell elasticsearch/camel-bulk, tasks 3"
     assert sum(found["totals"].values()) == len(found["claims"]) == 26
+
+
+def test_the_page_has_every_claim_with_its_source_and_verdict(results: Path, tmp_path: Path, sinkbench: Command) -> None:
+    page = tmp_path / "claims.html"
+    assert sinkbench.done("replicate", "--results", results, "--html", page) == f"{page}\n"
+    text = page.read_text()
+    names = {file.stem for file in (CHECKOUT / "claims").glob("*.yaml")}
+    assert len(names) == 62
+    assert all(f"<th scope=\"row\">{name}</th>" in text or f">{name}<" in text for name in names)
+    assert "20 (19.9-20) times" in text
+    assert "replicated" in text
+    refused = sinkbench.refused("replicate", "--results", results, "--html", tmp_path / "nowhere" / "claims.html")
+    assert "nowhere" in refused
 
 
 def test_without_a_run_the_commands_that_would_decide_are_named(
