@@ -1,5 +1,6 @@
 """A claim: a YAML file that says what was published, and what must hold in a run of a plan if it is true."""
 
+import math
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -52,6 +53,12 @@ class Bounds(Section):
     @property
     def ends(self) -> list[float]:
         return [end for end in (self.at_least, self.at_most, self.equals) if end is not None]
+
+    @property
+    def within(self) -> tuple[float, float]:
+        exact = [] if self.equals is None else [self.equals]
+        least = max([-math.inf if self.at_least is None else self.at_least, *exact])
+        return least, min([math.inf if self.at_most is None else self.at_most, *exact])
 
 
 class _OfFigure(Section):
@@ -120,6 +127,7 @@ class Needs(Section):
     """What a run must have been on, to tell."""
 
     cores: Annotated[int, Field(ge=1)] | None = None
+    cores_at_most: Annotated[int, Field(ge=1)] | None = None
     topology: Text | None = None
 
 

@@ -83,9 +83,7 @@ def verdict(
 
 def decided(found: Range, bounds: Bounds) -> Outcome:
     """Whether a range lies within the bounds, outside, or across one."""
-    exact = [] if bounds.equals is None else [bounds.equals]
-    least = max([-math.inf if bounds.at_least is None else bounds.at_least, *exact])
-    most = min([math.inf if bounds.at_most is None else bounds.at_most, *exact])
+    least, most = bounds.within
     if found.low >= least and found.high <= most:
         return Outcome.REPLICATED
     return Outcome.REFUTED if found.high < least or found.low > most else Outcome.UNTOLD
@@ -105,6 +103,8 @@ def run_of(claim: Claim, summaries: Sequence[RunSummary]) -> tuple[RunSummary | 
 def _lacks(needs: Needs, cores: object, topology: object) -> str:
     if needs.cores is not None and not (isinstance(cores, int) and cores >= needs.cores):
         return f"too few cores: needs {needs.cores}, found {cores or 'no number of them'}"
+    if needs.cores_at_most is not None and not (isinstance(cores, int) and cores <= needs.cores_at_most):
+        return f"too many cores: needs {needs.cores_at_most} at most, found {cores or 'no number of them'}"
     lacks = needs.topology not in (None, topology)
     return f"needs topology {needs.topology}, the run had {topology or 'an unknown one'}" if lacks else ""
 
@@ -138,7 +138,14 @@ def _told(read: Callable[[], Range], bounds: Bounds, words: str) -> _Part:
     # What is exact has no range.
     outcome, text = decided(found, bounds), words.format(value if found.low == found.high else f"{value} ({ends})")
     crossed = " or ".join(f"{end:g}" for end in bounds.ends)
-    return _Part(outcome, text, f"noise: {text} crosses {crossed}" if outcome is Outcome.UNTOLD else "")
+    return _Part(outcome, text, f"noise: {text} crosses {crossed}" if outcome is Outcome.UNTOLD else _off(found, bounds))
+
+
+def _off(found: Range, bounds: Bounds) -> str:
+    """How far a range is from what was published: `off by a factor of 4.6`; empty if it is within, or 0 is meant."""
+    least, most = bounds.within
+    pair = (least, found.estimate) if found.high < least else (found.estimate, most) if found.low > most else (0, 1)
+    return f"off by a factor of {significant(pair[0] / pair[1])}" if min(pair) > 0 else ""
 
 
 def _failure(shape: Failure, run: RunSummary) -> _Part:

@@ -111,7 +111,8 @@ class StepsLeft:
 
 def trial_seconds(plan: Plan, taken: Sequence[float]) -> float:
     load = plan.drain.window_seconds if plan.drains else plan.constant_load.seconds
-    start = START_SECONDS + plan.drain.warm_up_seconds if len({str(entry.variables) for entry in plan.pipelines}) > 1 else 0.0
+    starts_anew = len({str(entry.variables) for entry in plan.pipelines}) > 1
+    start = START_SECONDS + plan.drain.warm_up_seconds if starts_anew else 0.0
     return sum(taken) / len(taken) if taken else load + OVERHEAD_SECONDS + start
 
 

@@ -47,7 +47,7 @@ def test_the_page_has_every_claim_with_its_source_and_verdict(results: Path, tmp
     assert sinkbench.done("replicate", "--results", results, "--html", page) == f"{page}\n"
     text = page.read_text()
     names = {file.stem for file in (CHECKOUT / "claims").glob("*.yaml")}
-    assert len(names) == 62
+    assert len(names) == 65
     assert all(f"<th scope=\"row\">{name}</th>" in text or f">{name}<" in text for name in names)
     assert "20 (19.9-20) times" in text
     assert "replicated" in text

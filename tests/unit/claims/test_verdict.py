@@ -43,7 +43,7 @@ def told(found: Verdict) -> tuple[Outcome, str]:
         ((200, 210, 220), (90, 95, 100), YES, ""),
         ((199, 210, 220), (90, 95, 100), OPEN, "noise"),
         ((150, 160, 199), (90, 95, 100), OPEN, "noise"),
-        ((150, 160, 190), (96, 98, 100), NO, ""),
+        ((150, 160, 190), (96, 98, 100), NO, "off by a factor of 1.22"),
         ((900,), (100,), OPEN, "one trial has no range"),
     ],
 )
@@ -54,6 +54,23 @@ def test_a_ratio_of_few_trials_is_decided_on_the_furthest_ones(
     assert found.outcome is outcome
     assert why in found.why
     assert bool(why) == bool(found.why)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "why"),
+    [
+        ({"at_least": 2, "at_most": 4}, "off by a factor of 2.5"),
+        ({"at_least": 20, "at_most": 40}, "off by a factor of 2"),
+        ({"equals": 0}, ""),
+        ({"at_least": 2, "at_most": 10}, ""),
+    ],
+)
+def test_what_is_refuted_says_how_far_off_it_is(bounds: dict[str, float], why: str) -> None:
+    shape = {**RATIO, "at_least": None, **bounds}
+    cells = [cell_in_blocks("a/x", *[1_000.0] * 6), cell_in_blocks("b/y", *[100.0] * 6)]
+    found = verdict(claim(shape), [run(*cells)])
+    assert found.outcome is (YES if bounds.get("at_most") == 10 else NO)
+    assert found.why == why
 
 
 def test_from_five_blocks_on_a_ratio_is_paired() -> None:
@@ -155,6 +172,7 @@ COLD = cell_summary("a/x", 300, 310, at_least=because("still warming", ReasonCod
         (run(BROKEN, GOOD[1]), {}, "records_per_second of a/x@3x1: invalid: broken"),
         (run(*GOOD, environment={"cpu_count": 2}), {"cores": 4}, "too few cores: needs 4, found 2"),
         (run(*GOOD), {"cores": 4}, "too few cores: needs 4, found no number of them"),
+        (run(*GOOD, environment={"cpu_count": 4}), {"cores_at_most": 2}, "too many cores: needs 2 at most, found 4"),
         (run(*GOOD), {"topology": "published"}, "needs topology published, the run had an unknown one"),
     ],
 )
