@@ -59,8 +59,10 @@ METRICS = (
         of_cell=_placement,
         place=20,
         exports=[
+            count("partitions"),
             words("acks"),
             Export("settings", "VARCHAR", lambda cell, _: _json(cell.settings)),
+            Export("variables", "VARCHAR", lambda cell, _: _json(cell.variables)),
             count("trials"),
             Export("valid_trials", "BIGINT", lambda cell, _: len(find(usable_rate(cell), "values") or [])),
         ],

@@ -203,6 +203,9 @@ class Plan(Section):
     def form_of(self, entry: PipelineEntry) -> Form:
         return self.load.form if entry.form is None else entry.form
 
+    def partitions_of(self, entry: PipelineEntry) -> int:
+        return self.load.partitions if entry.partitions is None else entry.partitions
+
     def acks_of(self, entry: PipelineEntry) -> Acks:
         return self.load.acks if entry.acks is None else entry.acks
 

@@ -41,6 +41,7 @@ class Cell:
     rows_before: int = 0
     """Rows in the index or table before each trial."""
     form: Form = DOCUMENT
+    partitions: int = 24
     acks: Acks = "all"
     arm: str | None = None
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
@@ -94,6 +95,7 @@ class Cell:
             "overrides": dict(self.overrides),
             "target": self.target,
             "form": self.form,
+            "partitions": self.partitions,
             "acks": self.acks,
             "arm": self.arm,
             "settings": {service: dict(given) for service, given in self.settings.items()},
@@ -126,12 +128,12 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
     for index, entry in enumerate(plan.pipelines):
         for place, multiple in enumerate(plan.multiples_of(entry)):
             cell = _cell(plan, entry, multiple, workers)
-            if cell.tasks > plan.load.partitions:
+            if cell.tasks > cell.partitions:
                 own = entry.multiples is not None or "multiples" not in plan.model_fields_set
                 at = plan.where("pipelines", index) if own else plan.where("multiples", place)
                 raise PlanError(
                     f"{at}: multiple {multiple} on {workers} workers makes {cell.tasks} tasks of"
-                    f" {cell.label}, but the topic has {plan.load.partitions} partitions; raise load.partitions to"
+                    f" {cell.label}, but the topic has {cell.partitions} partitions; raise partitions to"
                     f" {cell.tasks} or lower the multiple"
                 )
             readers = plan.sustain.readers if isinstance(plan, CapacityPlan | SustainPlan) else (0,)
@@ -153,6 +155,7 @@ def _cell(plan: Plan, entry: PipelineEntry, multiple: int, workers: int) -> Cell
         "drain" if plan.drains else plan.mode,
         target=entry.target,
         form=plan.form_of(entry),
+        partitions=plan.partitions_of(entry),
         acks=plan.acks_of(entry),
         arm=entry.arm,
         settings=entry.settings,

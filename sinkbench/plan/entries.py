@@ -176,6 +176,7 @@ class PipelineEntry(Section):
     )
     form: Form | None = Field(default=None, description="replaces the load's form")
     acks: Acks | None = Field(default=None, description="replaces the load's acks")
+    partitions: Count | None = Field(default=None, description="replaces the load's partitions")
     settings: Settings
     plugin: Plugin = None
     variables: Variables

@@ -45,6 +45,8 @@ class _OfCell(Record):
     """The file that said what the index or table was like; None: the sink's own."""
     form: str = "document"
     """What its records are on the topic: a document or a row, with an envelope and a schema or without."""
+    partitions: Whole | None = None
+    """Of the trial's topic."""
     acks: str | None = None
     """Who had to acknowledge a record before it counted as sent."""
     arm: str | None = None

@@ -21,6 +21,8 @@ Job = frozenset[str]
 Through = Literal["reference", "others"]
 # A connector that writes record by record shows slightly more or fewer than one, because of other writes.
 ONE_BY_ONE = 1.5
+# In what cells must be alike to differ in one thing.
+_CONDITIONS = ("form", "partitions", "acks", "settings", "variables")
 # The published comparison: one request per record with Elasticsearch, batches with PostgreSQL.
 _PUBLISHED = ("elasticsearch/camel-index", "postgres/jdbc")
 
@@ -238,7 +240,7 @@ def _told_first(pair: tuple[CellSummary, CellSummary]) -> tuple[float, ...]:
 
 
 def _alike(one: CellSummary, other: CellSummary, *names: str) -> bool:
-    return all(getattr(one, name) == getattr(other, name) for name in ("form", "acks", "settings", *names))
+    return all(getattr(one, name) == getattr(other, name) for name in (*_CONDITIONS, *names))
 
 
 def _is_reference(cell: CellSummary) -> bool:

@@ -24,7 +24,7 @@ class Readers(AbstractContextManager["Readers"]):
                 settings = {**endpoints.kafka_settings, "bootstrap.servers": endpoints.kafka}
                 order(end, Consume(names.topic, f"{names.connector}_reader{number}", settings, math.inf))
             for end in self._ends:
-                while answer_of(end, JOIN_SECONDS)[1] != own.cluster.plan.load.partitions:
+                while answer_of(end, JOIN_SECONDS)[1] != own.cell.partitions:
                     pass
         except BaseException:
             self._workers.close()

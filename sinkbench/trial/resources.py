@@ -93,13 +93,15 @@ class Resources:
     def create_topic(self) -> None:
         cluster, load = self.cluster, self.cluster.plan.load
         replication = load.replication or cluster.stack.endpoints.replication
-        cluster.kafka.create_topic(self.names.topic, load.partitions, replication, topic_config(cluster.largest_bytes))
+        config = topic_config(cluster.largest_bytes)
+        cluster.kafka.create_topic(self.names.topic, self.cell.partitions, replication, config)
 
     def load_topic(
         self, rate: float | None = None, progress: Callable[[int], None] = lambda done: None, stop: Event | None = None
     ) -> Loaded:
         """Loads the topic at a rate per second, or as fast as possible. Raises TrialFailed; see `Cluster.load`."""
-        changed = {"form": self.cell.form, **({"acks": self.cell.acks} if self.cell.acks else {})}
+        cell = self.cell
+        changed = {"form": cell.form, "partitions": cell.partitions, **({"acks": cell.acks} if cell.acks else {})}
         return self.cluster.load(self.names, self.records, progress, changed, Pace(rate, stop, self.keyed))
 
     def start_connector(self) -> str | None:
