@@ -13,7 +13,8 @@ from sinkbench.yamlfile import Section, YamlFile, mistake
 
 COUNTED = ("lost", "duplicates", "connections", "clients", "connections_left", "copies", "failed_tasks")
 """Figures that are exact, so that one trial decides."""
-KNOWN = tuple(dict.fromkeys((*FIGURES, *COUNTED, "records_per_write", "sent_share")))
+STANDBY = ("standby_lag_bytes", "standby_lag_ms")
+KNOWN = tuple(dict.fromkeys((*FIGURES, *COUNTED, *STANDBY, "records_per_write", "sent_share")))
 """The figures of thresholds, and others."""
 PER_SERVICE = ("cpu", "cpu_share")
 """Figures of a service, as `cpu.connect`: its CPU seconds per million records, and its share of all services'."""

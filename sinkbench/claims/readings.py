@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS, ratio_by_block, spread_of
-from sinkbench.claims.models import COUNTED, CellOf
+from sinkbench.claims.models import COUNTED, STANDBY, CellOf
 from sinkbench.metrics.cpu import total_cpu_seconds
 from sinkbench.metrics.metric import find
 from sinkbench.results import CellSummary, RunSummary, Spread, TrialRecord
@@ -28,6 +28,7 @@ _SPREADS = {
 }
 _PATHS = {
     **{f"{name}_ms": f"latency_ms.{name}" for name in ("p50", "p95", "p99")},
+    **{name: f"figures.{name}" for name in STANDBY},
     "clients": "connections.clients_peak",
     "connections_left": "recovery.connections_left",
     "copies": "durability.nodes",

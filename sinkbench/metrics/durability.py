@@ -1,9 +1,11 @@
 """How many nodes have a record, in memory or on disk, when it counts as stored."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from sinkbench.analysis.words import NOT_MEASURED
-from sinkbench.metrics.metric import Column, Fields, Metric, count, find, words
+from sinkbench.analysis.rates import median_known
+from sinkbench.analysis.samples import STANDBY_BYTES, STANDBY_MS
+from sinkbench.analysis.words import NOT_MEASURED, whole
+from sinkbench.metrics.metric import Column, Fields, Metric, Seen, count, find, rounded, scalar, words
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
 from sinkbench.results import CellSummary, Durability, TrialRecord
@@ -43,6 +45,10 @@ def _promised(found: Durability) -> tuple[object, ...]:
     return found.text, found.nodes, found.on_disk, found.kafka
 
 
+def _median_of(sign: str) -> Callable[[Seen], float | None]:
+    return lambda seen: rounded(median_known(each.signs.get(sign) for each in seen.samples), 1)
+
+
 METRICS = (
     Metric(
         "Durability",
@@ -61,4 +67,13 @@ METRICS = (
             words("durability_in_kafka", "durability.kafka"),
         ],
     ),
+    scalar(
+        STANDBY_BYTES,
+        "Standby lag",
+        "WAL that a standby has not applied yet, in bytes and in time.",
+        _median_of(STANDBY_BYTES),
+        (DURABILITY, 40, "standby\nbehind by\nbytes", whole),
+        place=10,
+    ),
+    scalar(STANDBY_MS, "Standby lag", "", _median_of(STANDBY_MS), (DURABILITY, 50, "standby\nbehind by\nms", whole), 10),
 )

@@ -75,9 +75,7 @@ def test_a_stack_of_several_nodes_starts_loses_nodes_and_races(
     # One of each cluster dies, all at the same time.
     for name in ("kafka-3", "elasticsearch-2", "postgres-2"):
         stack.faults.kill(name)
-    assert {state.name for state in stack.services() if state.state != "running"} == {
-        *("kafka-3", "elasticsearch-2", "postgres-2")
-    }
+    assert stack.dead().keys() == {"kafka-3", "elasticsearch-2", "postgres-2"}
     for name in ("kafka-3", "elasticsearch-2", "postgres-2"):
         stack.faults.start(name)
     assert all(state.state == "running" for state in stack.services())
@@ -95,6 +93,9 @@ def test_a_stack_of_several_nodes_starts_loses_nodes_and_races(
         # A service's figure is of all its nodes; a node is none of the services.
         assert {"kafka", "connect", "elasticsearch", "postgres"} <= set(cell.cpu_seconds_per_million)
         assert "kafka-2" not in cell.cpu_seconds_per_million
+    (lagging,) = (cell for cell in summary.cells if cell.sink == "postgres")
+    assert lagging.figures["standby_lag_bytes"].median >= 0
+    assert not any("standby_lag_bytes" in cell.figures for cell in summary.cells if cell is not lagging)
     samples = next((tmp_path / "results" / "latest" / "samples").glob("*.csv")).read_text().splitlines()
     assert {"cpu_seconds_kafka-3", "cpu_seconds_postgres-2"} <= set(samples[0].split(","))
 

@@ -15,7 +15,7 @@ from psycopg.rows import dict_row
 
 from loadgen.reading import read_text
 from sinkbench.analysis.pooler import POOL_QUERIES, POOL_TRANSACTIONS, POOL_WAIT_SECONDS, POOL_WAITING, POOL_WORST_WAIT
-from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS
+from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS, STANDBY_BYTES, STANDBY_MS
 from sinkbench.analysis.words import percent
 from sinkbench.bottleneck.evidence import Evidence
 from sinkbench.bottleneck.rules import Finding, Rule, may_be_sink, share_of_tasks
@@ -58,6 +58,11 @@ ACTIVITY = {
     "pg_wait_io": "count(*) FILTER (WHERE wait_event_type = 'IO' AND wait_event NOT ILIKE 'wal%%')",
     "pg_wait_client": "count(*) FILTER (WHERE wait_event_type = 'Client' AND state <> 'idle')",
 }
+# How far the furthest standby is from having applied what is written.
+STANDBYS = {
+    STANDBY_BYTES: "max(pg_wal_lsn_diff(CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_lsn() END, replay_lsn))",
+    STANDBY_MS: "1000 * extract(epoch FROM max(replay_lag))",
+}
 OF_CLIENTS = """
     FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND datname = current_database() AND application_name <> %s
@@ -65,7 +70,10 @@ OF_CLIENTS = """
 # The sequence also counts insertions that turn into updates, but no deletions. These are counted for tables with a key,
 # whose rows connectors may delete.
 STORED = "coalesce(pg_sequence_last_value(%s), 0) + pg_stat_get_tuples_deleted(%s)"
-READ = f"SELECT {STORED}, {', '.join(ACTIVITY.values())} {OF_CLIENTS}".encode()
+READ = (
+    f"SELECT {STORED}, {', '.join(ACTIVITY.values())},"
+    f" {', '.join(f'(SELECT {each} FROM pg_stat_replication)' for each in STANDBYS.values())} {OF_CLIENTS}"
+).encode()
 BACKENDS = f"SELECT count(*) {OF_CLIENTS}".encode()
 # A table of another schema, as a trial's may be, is named with its schema.
 WRITTEN = """
@@ -156,7 +164,8 @@ class Clients:
         """Records stored, by a table's sequence and, if it has a key, by its deletions; and the connections."""
         values = [sequence, keyed, self._since, APPLICATION]
         ((stored, *seen),) = self._connection.execute(READ, values).fetchall()
-        signs: dict[str, float] = dict(zip(ACTIVITY, seen, strict=True)) if self._sees_backends else {}
+        known = zip((*ACTIVITY, *STANDBYS), seen, strict=True) if self._sees_backends else ()
+        signs = {name: float(value) for name, value in known if value is not None}
         backends = None if (counted := signs.pop("backends", None)) is None else int(counted)
         return SinkReading(stored, backends, signs)
 
