@@ -138,7 +138,9 @@ def _told(read: Callable[[], Range], bounds: Bounds, words: str) -> _Part:
     # What is exact has no range.
     outcome, text = decided(found, bounds), words.format(value if found.low == found.high else f"{value} ({ends})")
     crossed = " or ".join(f"{end:g}" for end in bounds.ends)
-    return _Part(outcome, text, f"noise: {text} crosses {crossed}" if outcome is Outcome.UNTOLD else _off(found, bounds))
+    return _Part(
+        outcome, text, f"noise: {text} crosses {crossed}" if outcome is Outcome.UNTOLD else _off(found, bounds)
+    )
 
 
 def _off(found: Range, bounds: Bounds) -> str:

@@ -152,7 +152,8 @@ def _foresee(plan: Plan, stack: Stack) -> None:
     for cell in cells:
         say(f"  {cell.key}")
     count = "trials by the search" if isinstance(plan, CapacityPlan) else f"{plan.most_blocks} trials"
-    memory = "" if stack.layout is None else f", {needed_bytes(stack.layout) / 1e9:.1f} GB of memory"
+    stacks = len({(), *(cell.variables for cell in cells)})
+    memory = "" if stack.layout is None else f", {stacks * needed_bytes(stack.layout) / 1e9:.1f} GB of memory"
     say(f"{plan.name}: {len(cells)} cells, {count} each, {duration(plan, stack.workers)}{memory}; nothing was started")
 
 

@@ -75,5 +75,7 @@ METRICS = (
         (DURABILITY, 40, "standby\nbehind by\nbytes", whole),
         place=10,
     ),
-    scalar(STANDBY_MS, "Standby lag", "", _median_of(STANDBY_MS), (DURABILITY, 50, "standby\nbehind by\nms", whole), 10),
+    scalar(
+        STANDBY_MS, "Standby lag", "", _median_of(STANDBY_MS), (DURABILITY, 50, "standby\nbehind by\nms", whole), 10
+    ),
 )

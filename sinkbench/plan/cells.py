@@ -46,8 +46,8 @@ class Cell:
     arm: str | None = None
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
     """Settings of the sink's services during a trial, by service."""
-    variables: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Variables of the services' run scripts during its trials."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """Sorted variables of the run scripts of its stack, a sibling; empty: of the stack itself."""
     fault: PlanFault | None = field(default=None, hash=False)
     backlog: int | None = None
     """Records in the topic before the connector starts, with a fault; None: they come at the offered rate."""
@@ -133,7 +133,7 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
                 at = plan.where("pipelines", index) if own else plan.where("multiples", place)
                 raise PlanError(
                     f"{at}: multiple {multiple} on {workers} workers makes {cell.tasks} tasks of"
-                    f" {cell.label}, but the topic has {cell.partitions} partitions; raise partitions to"
+                    f" {cell.label}, but the topic has {cell.partitions} partitions; raise {'load.' if entry.partitions is None else ''}partitions to"
                     f" {cell.tasks} or lower the multiple"
                 )
             readers = plan.sustain.readers if isinstance(plan, CapacityPlan | SustainPlan) else (0,)
@@ -159,7 +159,7 @@ def _cell(plan: Plan, entry: PipelineEntry, multiple: int, workers: int) -> Cell
         acks=plan.acks_of(entry),
         arm=entry.arm,
         settings=entry.settings,
-        variables=entry.variables,
+        variables=tuple(sorted(entry.variables.items())),
     )
     return replace(cell, probes=entry.probes, rows_before=entry.rows_before) if isinstance(entry, DrainEntry) else cell
 
@@ -181,13 +181,6 @@ def _under_load(plan: Plan, entry: PipelineEntry, cell: Cell) -> list[Cell]:
 def blocks(cells: Sequence[Cell], trials: int, seed: int) -> list[list[Cell]]:
     """Returns `trials` blocks, each with every cell once, in an order drawn from `seed`.
 
-    So drift of the machine (heat, a neighbour, a cache that fills) affects all cells alike. Cells of the same variables
-    follow one another: between others the stack starts anew."""
+    So drift of the machine (heat, a neighbour, a cache that fills) affects all cells alike."""
     draw = random.Random(seed)
-    drawn = [draw.sample(cells, len(cells)) for _ in range(trials)]
-    return [[cell for found in varied(block) for cell in block if cell.variables == found] for block in drawn]
-
-
-def varied(cells: Sequence[Cell]) -> list[Mapping[str, str]]:
-    """The variables of the cells, each once, in order of their first cell."""
-    return list({tuple(sorted(cell.variables.items())): cell.variables for cell in cells}.values())
+    return [draw.sample(cells, len(cells)) for _ in range(trials)]

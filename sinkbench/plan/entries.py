@@ -147,7 +147,7 @@ Variables = Annotated[
     Field(
         default_factory=dict,
         description="variables of the local services' run scripts, as CONNECT_HEAP, POSTGRES_SETTINGS or"
-        " ELASTICSEARCH_HOME; in each block the stack starts anew for those that have others",
+        " ELASTICSEARCH_HOME; a second stack with them runs beside the usual one",
     ),
 ]
 

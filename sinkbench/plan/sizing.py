@@ -88,8 +88,6 @@ class Sizes:
 USUAL_SEARCH_STEPS = 6
 # Reset, load, start, stop and audit, in addition to the drain.
 OVERHEAD_SECONDS = 10.0
-# Of a stack.
-START_SECONDS = 40.0
 # A search takes about ten steps.
 LIMIT_SECONDS = 40.0
 BLOCK_LIMIT_SECONDS = 7.0
@@ -111,9 +109,7 @@ class StepsLeft:
 
 def trial_seconds(plan: Plan, taken: Sequence[float]) -> float:
     load = plan.drain.window_seconds if plan.drains else plan.constant_load.seconds
-    starts_anew = len({str(entry.variables) for entry in plan.pipelines}) > 1
-    start = START_SECONDS + plan.drain.warm_up_seconds if starts_anew else 0.0
-    return sum(taken) / len(taken) if taken else load + OVERHEAD_SECONDS + start
+    return sum(taken) / len(taken) if taken else load + OVERHEAD_SECONDS
 
 
 def seconds_left(plan: Plan, left: StepsLeft, taken: Sequence[float]) -> float:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from loadgen.forms import Form
@@ -18,7 +18,6 @@ from sinkbench.race.resume import Journal
 from sinkbench.results import Limit, LimitInBlock
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import SinkSettings
-from sinkbench.stack import Say
 from sinkbench.tables.lines import limit_in_block_line, limit_line
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.following import out_of_memory
@@ -40,15 +39,6 @@ STEADY = 1.15
 MORE_FOR_THE_SLOWEST = 1.5
 # JVMs with at most this compiling share at the first visit were warm before.
 WARM_AT_ONCE = 0.1
-
-
-def start_with(cluster: Cluster, variables: Mapping[str, str], say: Say) -> None:
-    """Starts the stack anew for the cells with these variables."""
-    say(
-        f"starting the stack with {', '.join(f'{name}={value}' for name, value in variables.items()) or 'no variables'}"
-    )
-    cluster.stack.up_with(variables, say)
-    cluster.reconnect()
 
 
 def recover(cluster: Cluster, events: Events) -> bool:

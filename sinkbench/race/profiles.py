@@ -6,7 +6,6 @@ from pathlib import Path
 
 from sinkbench.errors import StackError
 from sinkbench.results import Profile
-from sinkbench.stack.profiler import Profiler
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.trial import run_trial
 from sinkbench.trial.workload import Workload
@@ -14,9 +13,11 @@ from sinkbench.trial.workload import Workload
 PROFILE_SECONDS, MOST_FRAMES, FEWEST_SAMPLES = 10.0, 5, 10
 
 
-def profiles_of(own: Resources, workload: Workload, profiler: Profiler, run: Path) -> Iterator[Profile]:
+def profiles_of(own: Resources, workload: Workload, run: Path) -> Iterator[Profile]:
     """Takes a trial, and yields the profile of each service that did something. Files go below the run's folder, into
     profiles/TRIAL. Raises StackError if a service cannot be recorded, or if the trial is not valid."""
+    if (profiler := own.cluster.stack.profiler) is None:
+        raise StackError("its services are no processes of this machine")
     folder = run / "profiles" / own.names.trial
     own.recording = profiler.recording(folder)
     if reasons := run_trial(own, workload, 0).record.reasons:

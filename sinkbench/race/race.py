@@ -1,12 +1,12 @@
 """A run: all trials of a plan on one stack, in blocks, into one folder."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from sinkbench.errors import ServiceError, StackError, TrialFailed
 from sinkbench.live.events import RunStep, Ui
-from sinkbench.plan.cells import Cell, varied
+from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import CapacityPlan
 from sinkbench.plan.schedule import (
     BlockLeft,
@@ -21,7 +21,7 @@ from sinkbench.plan.schedule import (
 )
 from sinkbench.plan.sizing import USUAL_SEARCH_STEPS, Sizes, StepsLeft, is_too_short, least_records, seconds_left
 from sinkbench.race.leftovers import note_run
-from sinkbench.race.pilots import Limits, Pilots, recover, start_with
+from sinkbench.race.pilots import Limits, Pilots, recover
 from sinkbench.race.profiles import PROFILE_SECONDS, profiles_of
 from sinkbench.race.replacing import all_cells_left, replacements, replacing, why_replaced, windows_for
 from sinkbench.race.resume import Journal
@@ -52,12 +52,9 @@ class Race:
         self._sizes = Sizes(plan.drain, least_records(cluster.record_bytes), cluster.record_bytes)
         self._numbered = 0
         self._cold = False
-        self._varied = len(varied(cells)) > 1
-        self._started: tuple[int, Mapping[str, str]] | None = None
-        self._start_seconds = 0.0
         self._cells_left = all_cells_left(plan, cells, trials, limits)
         # Cells that differ only in the offered rate share a pilot.
-        self._pilots_left = 0 if self._varied else len({cell.place for cell in self._cells_left})
+        self._pilots_left = len({cell.place for cell in self._cells_left})
         self._warm_up_left = self._pilots_left * plan.drain.warm_up_seconds
         self._limits = Limits(cluster, journal, ui, self._sizes.rate)
         self._searches = searches_of(plan, cells, trials, limits)
@@ -79,9 +76,7 @@ class Race:
         self._ui.say(kept if journal.resumed else f"run {name}; Ctrl-C keeps the trials that are finished")
         try:
             self._ui.judged(journal.write(complete=False))
-            # A plan with several sets of variables takes them after each start of the stack.
-            if not self._varied:
-                self._take_pilots(self._cells_left)
+            self._take_pilots(self._cells_left)
             self._limits.search(lambda name: self._begin(name, "limit"), self._recover)
             if isinstance(self._plan, CapacityPlan):
                 self._take_searches(self._plan)
@@ -102,7 +97,9 @@ class Race:
             self._pilots_left, self._warm_up_left = left, seconds
             self._begin(f"warming up {cell.place}", "pilot", same_place)
 
-        Pilots(self._cluster, self._journal, self._ui).take(places, self._sizes, begin)
+        for cluster in self._cluster.all:
+            if own := [cell for cell in places if self._cluster.of(cell) is cluster]:
+                Pilots(cluster, self._journal, self._ui).take(own, self._sizes, begin)
         self._pilots_left, self._warm_up_left = 0, 0.0
 
     def _blocks_left(self) -> list[BlockLeft]:
@@ -117,10 +114,10 @@ class Race:
         while (blocks := self._blocks_left()) and not self._is_over(blocks[0]):
             number, step = blocks[0].number, blocks[0].steps[0]
             if isinstance(step, Cell):
-                self._warm_up_again(step, number)
+                self._warm_up_again(step)
                 self._take_cell(step, number, f"{step.key}, trial {number} of {most}")
                 continue
-            self._warm_up_again(next(filter(step.needs, self._journal.cells)), number)
+            self._warm_up_again(next(filter(step.needs, self._journal.cells)))
             self._begin(f"{self._limits.name(step)}, block {number} of {most}", "limit")
             self._limits.measure(step, number, self._recover)
 
@@ -133,7 +130,7 @@ class Race:
             number = 1 + max(self._plan.most_blocks, *(trial.block for trial in journal.trials))
             for cell, old in block:
                 why = "" if old is None else f" in place of one that {why_replaced(old)}"
-                self._warm_up_again(cell, number)
+                self._warm_up_again(cell)
                 self._take_cell(cell, number, f"{cell.key}, another trial{why}", old)
                 self._replacements_left -= 1
 
@@ -172,16 +169,15 @@ class Race:
     def _take_profiles(self) -> None:
         """Takes those that are missing. A fault ends what is recorded; a capacity is profiled by a drain."""
         journal = self._journal
-        if not self._plan.profile or (profiler := self._cluster.stack.profiler) is None:
+        if not self._plan.profile:
             return
         done = {each.cell for each in journal.profiles}
         for cell in (each for each in journal.cells if each.fault is None and each.key not in done):
-            self._warm_up_again(cell, 0)
             self._begin(f"profiling {cell.key}", "pilot", [cell])
             workload, own = self._work(cell, PROFILE_SECONDS / self._plan.drain.window_seconds)
             with cleaning(own.remove, self._recover):
                 try:
-                    journal.profiles += profiles_of(own, workload, profiler, journal.folder.path)
+                    journal.profiles += profiles_of(own, workload, journal.folder.path)
                 except StackError as failed:
                     self._ui.say(f"no profile of {cell.key}: {failed}")
             journal.write(complete=False)
@@ -194,7 +190,7 @@ class Race:
                 search = self._searches[cell.key] = new_search(plan, start, self._journal.limits)
             self._take_search(cell, search)
         for cell, block, rate in shares_left(plan, self._journal.cells, self._journal.trials, self._searches):
-            self._warm_up_again(cell, block)
+            self._warm_up_again(cell)
             name = f"{cell.key}, {rate:,.0f} records/s, trial {block} of {plan.trials}"
             self._take(self._resources(cell, records_offered(plan, rate)), Sustain(rate), block, name)
 
@@ -203,7 +199,7 @@ class Race:
             rate = offer.records_per_second
             what = "confirming" if offer.confirms else "searching at"
             name = f"{cell.key}, {what} {rate:,.0f} records/s"
-            self._warm_up_again(cell, block_of(search))
+            self._warm_up_again(cell)
             own = self._resources(cell, records_offered(self._plan, rate))
             load = Sustain(rate, search=not offer.confirms)
             feed(search, self._take(own, load, block_of(search), name))
@@ -214,7 +210,7 @@ class Race:
         """Resources of the next trial. Pilots do not count in the numbering."""
         self._numbered += 1
         names = Names.of(f"{self._journal.token}_{self._numbered:03d}")
-        return Resources(self._cluster, cell, names, records, self._ui)
+        return Resources(self._cluster.of(cell), cell, names, records, self._ui)
 
     def _take(
         self,
@@ -239,35 +235,27 @@ class Race:
             record = self._journal.add_trial(record, taken.samples)
             self._ui.phase("cleaning up")
             self._recover()
-        self._journal.seconds.append(time.monotonic() - started + self._start_seconds)
-        self._start_seconds = 0.0
+        self._journal.seconds.append(time.monotonic() - started)
         self._ui.judged(self._journal.write(complete=False))
         self._ui.ended(record)
         return record
 
     def _recover(self) -> bool:
         """Restarts dead services, which are cold until the next pilot. Returns whether any was dead."""
-        died = recover(self._cluster, self._ui)
+        died = True in [recover(cluster, self._ui) for cluster in self._cluster.all]
         self._cold |= died
         return died
 
-    def _warm_up_again(self, cell: Cell, block: int) -> None:
-        """Takes pilots of the next trial's cell if a service was restarted; of all cells with its variables after it
-        has started the stack with them, once a block."""
-        cells, began = [cell], time.monotonic()
-        if self._varied and self._started != (block, cell.variables):
-            self._started = block, cell.variables
-            start_with(self._cluster, cell.variables, self._ui.say)
-            cells, self._cold = [each for each in self._cells_left if each.variables == cell.variables], True
+    def _warm_up_again(self, cell: Cell) -> None:
+        """Takes pilots of the next trial's cell if a service was restarted."""
         if not self._cold:
             return
         self._cold = False
         try:
-            self._take_pilots(cells)
+            self._take_pilots([cell])
         except (TrialFailed, ServiceError, OSError) as failed:
             self._ui.say(f"pilot of {cell.place}: {in_one_line(failed)}")
             self._recover()
-        self._start_seconds = time.monotonic() - began
 
     def _begin(self, name: str, kind: Literal["pilot", "limit", "trial"], cells: Sequence[Cell] = ()) -> None:
         blocks = self._blocks_left() if self._replacements_left is None else []

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import reduce
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -16,19 +17,18 @@ from loadgen.reading import printable
 from sinkbench.analysis.intervals import FEWEST_BLOCKS, FEWEST_PAIRS
 from sinkbench.analysis.words import counted
 from sinkbench.environment import commit, describe, joined, machine
-from sinkbench.errors import Interrupted, ResultsError, SinkbenchError, StackError
+from sinkbench.errors import Interrupted, ResultsError, SinkbenchError
 from sinkbench.live.events import Ports
 from sinkbench.live.state import LiveRun
 from sinkbench.live.views import choose_ui
 from sinkbench.load.records import KeptRecords, keep_records
-from sinkbench.plan.cells import Cell, expand, varied
+from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.checks import file_hashes
 from sinkbench.plan.entries import load_queries
 from sinkbench.plan.plan import CapacityPlan, Plan
 from sinkbench.race.canary import check_pipelines
 from sinkbench.race.leftovers import check_alone, check_groups, sweep
 from sinkbench.race.lock import StarterNote, held_folder, only_race
-from sinkbench.race.pilots import start_with
 from sinkbench.race.preparation import (
     check_disk,
     check_plan,
@@ -128,16 +128,14 @@ class _Session(ExitStack):
             self._say(f"records: {self._records.facts.in_words}")
         check_disk(self._stack)
         prepare_faults(self._cells, self._stack, self._say)
-        first, *others = varied(self._cells)
-        self._start(first if first or others else None)
+        self._start()
         try_faults(self._cells, self._stack)
-        self._cluster = self.enter_context(closing(Cluster(self._stack, self._plan, CHECKOUT, self._records)))
+        self._cluster = self._connected(self._stack)
+        for number, variables in enumerate(dict.fromkeys(cell.variables for cell in self._cells if cell.variables), 1):
+            self._cluster.siblings[variables] = self._connected(self._sibling(number, dict(variables)))
         # Every trial needs it, and the import takes a second or two.
         Thread(target=import_module, args=("scipy.stats",)).start()
-        environment = self._checked(first)
-        for variables in others:
-            start_with(self._cluster, variables, self._say)
-            environment = joined(environment, self._checked(variables))
+        environment = reduce(joined, map(self._checked, self._cluster.all))
         if files := file_hashes(self._plan, CHECKOUT):
             environment[FILES] = {**files}
         if self._plugins:
@@ -145,18 +143,30 @@ class _Session(ExitStack):
         environment |= _of_records(self._records)
         return environment
 
-    def _checked(self, variables: Mapping[str, str]) -> dict[str, JsonValue]:
-        """Checks the cells that are measured with these variables; returns the environment."""
-        cells = [cell for cell in self._cells if cell.variables == variables]
-        plugins = preflight(self._cluster, cells)
-        validate_configs(self._cluster, cells, self._say)
-        for thing in sweep(self._cluster):
+    def _connected(self, stack: Stack) -> Cluster:
+        return self.enter_context(closing(Cluster(stack, self._plan, CHECKOUT, self._records)))
+
+    def _sibling(self, number: int, variables: Mapping[str, str]) -> Stack:
+        """Starts a second stack with these variables, which is removed in the end."""
+        stack = self._stack.sibling(number, variables)
+        self._say(f"starting a stack with {', '.join(f'{name}={value}' for name, value in variables.items())}")
+        self.callback(stack.down)
+        stack.up(self._say)
+        return stack
+
+    def _checked(self, cluster: Cluster) -> dict[str, JsonValue]:
+        """Checks the cells that are measured on a stack; returns its environment."""
+        cells = [cell for cell in self._cells if self._cluster.of(cell) is cluster]
+        plugins = preflight(cluster, cells)
+        validate_configs(cluster, cells, self._say)
+        for thing in sweep(cluster):
             self._say(f"removed what an earlier run left behind: {thing}")
-        check_alone(self._cluster)
-        check_groups(self._cluster, cells)
-        self._say("sending ten records through each pipeline")
-        check_pipelines(self._cluster, cells)
-        return describe(self._stack, CHECKOUT, plugins, self._plan.load)
+        check_alone(cluster)
+        check_groups(cluster, cells)
+        if cells:
+            self._say("sending ten records through each pipeline")
+            check_pipelines(cluster, cells)
+        return describe(cluster.stack, CHECKOUT, plugins, self._plan.load)
 
     def race(self, journal: Journal, seconds: float | None = None) -> RunSummary:
         folder = journal.folder
@@ -180,13 +190,11 @@ class _Session(ExitStack):
                 self._say("the stack was up before and stays up; `sinkbench down` stops it")
         return summary
 
-    def _start(self, variables: Mapping[str, str] | None) -> None:
+    def _start(self) -> None:
         running, killed = self._stack.start_id() is not None, self._starter.run()
         # A container cannot stop the stack that it is part of.
         taken_over = running and killed is not None and self._stack.own_container is None
         self._found_running = running and not taken_over
-        if self._found_running and variables is not None:
-            raise StackError("the stack is up, and a plan with variables starts it anew; run `sinkbench down` first")
         # Stops what this command started, also if a start fails or Ctrl-C interrupts it.
         if not self._found_running:
             self.callback(self._stop)
@@ -198,10 +206,7 @@ class _Session(ExitStack):
             self._add_plugins()
         self._say("asking the services" if running else "starting the stack")
         self._live.phase("getting ready")
-        if variables is None:
-            self._stack.up(self._say)
-        else:
-            self._stack.up_with(variables, self._say)
+        self._stack.up(self._say)
         if not running:
             self._starter.write(self._plan.name)
 

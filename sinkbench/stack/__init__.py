@@ -214,7 +214,7 @@ class Stack(Protocol):
     profiler: Profiler | None = None
     """None if the services are no processes of this machine."""
     variables: Collection[str] = ()
-    """Those of run scripts that a plan may set with `up_with`."""
+    """Those of run scripts that a plan may set with `sibling`."""
 
     @property
     def endpoints(self) -> Endpoints:
@@ -242,9 +242,9 @@ class Stack(Protocol):
     def up(self, say: Say) -> None:
         """Starts what does not run and waits until everything is ready. Raises StackError, with the end of a log."""
 
-    def up_with(self, variables: Mapping[str, str], say: Say) -> None:
-        """Stops everything, and starts it anew with these variables and without data. `down` removes what it stored.
-        Raises StackError."""
+    def sibling(self, number: int, variables: Mapping[str, str]) -> Stack:
+        """Another stack beside this one, with ports and data of its own, and these variables; numbers count from 1. Its
+        `down` removes all of it; this one's does, too. Raises StackError if there can be none."""
         raise StackError(f"the stack {self.name} starts with no variables of a plan")
 
     def down(self) -> None:

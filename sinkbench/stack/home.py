@@ -71,8 +71,10 @@ stdout_logfile = %(ENV_SINKBENCH_HOME)s/log/{name}.log
 class Home:
     """The folder in which the local stack's services run, and the folder of their sockets."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, variables: Mapping[str, str] | None = None) -> None:
+        """`variables` win over all others of the run scripts."""
         self._settings = settings
+        self._variables = variables or {}
         self.path = settings.home
         digest = hashlib.sha256(str(self.path).encode()).hexdigest()[:12]
         # A Unix socket's path has at most 107 characters; a checkout's path may be longer.
@@ -86,23 +88,8 @@ class Home:
         kind, layout = "data-secure" if self.is_secure else "data", settings.layout
         names = " ".join(node.name for node in layout.nodes if node.service != "connect")
         suffix = "" if layout.is_single else f"-{hashlib.sha256(names.encode()).hexdigest()[:8]}"
-        self._usual_data = self.path / f"{kind}{suffix}"
-        self.varied_data = self.path / f"{kind}-varied"
-        self.variables: Mapping[str, str] | None = None
-        """What run scripts get besides; None: nothing, and the usual data."""
-
-    @property
-    def data(self) -> Path:
-        return self._usual_data if self.variables is None else self.varied_data
-
-    @property
-    def security(self) -> Path:
-        return self.data / "security"
-
-    def show(self) -> str:
-        """What its services were started with, as lines of a `.env` file."""
-        more = "".join(f"{name}={value}\n" for name, value in (self.variables or {}).items())
-        return f"{self._settings.show()}\n{more}"
+        self.data = self.path / f"{kind}{suffix}"
+        self.security = self.data / "security"
 
     def place(self, gone: Set[str] = frozenset(), primaries: Mapping[str, str] | None = None) -> Place:
         """Returns where the nodes are, with the current passwords; see `Place`."""
@@ -213,5 +200,5 @@ class Home:
             "CONNECT_METRICS_BASE_PORT": str(port("connect_metrics_port")),
             "CONNECT_REBALANCE_DELAY_MS": str(settings.connect_rebalance_delay_ms),
             **(WITHOUT_SECURITY if security is None else security.environment),
-            **(self.variables or {}),
+            **self._variables,
         }

@@ -7,7 +7,6 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from itertools import zip_longest
 from pathlib import Path
 
 import psutil
@@ -60,15 +59,23 @@ VARIABLES = frozenset(
 )
 
 
+# Folders of siblings in a stack's home, and how far their ports are from each other.
+SIBLING, SIBLING_PORTS = "sibling-", 300
+
+
 class LocalStack(Stack):
     name = "local"
     variables = VARIABLES
 
-    def __init__(self, settings: Settings, checkout: Path = CHECKOUT) -> None:
+    def __init__(
+        self, settings: Settings, checkout: Path = CHECKOUT, variables: Mapping[str, str] | None = None
+    ) -> None:
+        """`variables` are those of a sibling."""
         self.settings = settings
+        self._is_sibling = variables is not None
         self.checkout = checkout
         self.home = settings.home
-        self._home = Home(settings)
+        self._home = Home(settings, variables)
         self._supervisor = Supervisor(self._home.supervisor_config, self._home.socket)
         self.profiler: Profiler | None = Profiler(
             self._supervisor.pids, settings.dist / "jfr-converter" / "jfr-converter.jar"
@@ -159,6 +166,7 @@ class LocalStack(Stack):
                 self._start_missing(say)
                 return
             end_leftovers(self.home)
+            _end_siblings(self)
             check_ports_free(self.settings.ports())
             check_memory(self.layout, psutil.virtual_memory().available)
             programs = ensure_distributions(self.checkout, self.settings.dist, say)
@@ -166,7 +174,7 @@ class LocalStack(Stack):
             security = self._home.secure()
             try:
                 self._supervisor.launch(self._home.environment(programs, security))
-                (self.home / "running.env").write_text(self._home.show(), encoding="utf-8")
+                (self.home / "running.env").write_text(self.settings.show(), encoding="utf-8")
                 self._start_missing(say)
             except BaseException:
                 self.down()
@@ -177,10 +185,10 @@ class LocalStack(Stack):
         with self._lock(say):
             ensure_distributions(self.checkout, self.settings.dist, say)
 
-    def up_with(self, variables: Mapping[str, str], say: Say) -> None:
-        self.down()
-        self._home.variables = variables
-        self.up(say)
+    def sibling(self, number: int, variables: Mapping[str, str]) -> Stack:
+        offset = self.settings.port_offset + SIBLING_PORTS * number
+        changed = {"home": self.home / f"{SIBLING}{number}", "port_offset": offset}
+        return LocalStack(self.settings.model_copy(update=changed), self.checkout, variables)
 
     def down(self) -> None:
         # A frozen process does not react to a request to end.
@@ -190,16 +198,15 @@ class LocalStack(Stack):
         end_leftovers(self.home)
         unmount_small_disk(self._home.small_disk)
         shutil.rmtree(self._home.runtime, ignore_errors=True)
-        shutil.rmtree(self._home.varied_data, ignore_errors=True)
         (self.home / "running.env").unlink(missing_ok=True)
-        self._home.variables = None
-        # They are of other data.
-        self.__dict__.pop("_roles", None)
+        _end_siblings(self)
+        if self._is_sibling:
+            shutil.rmtree(self.home, ignore_errors=True)
 
     def _refuse_other_settings(self) -> None:
         with suppress(FileNotFoundError):
             running = (self.home / "running.env").read_text(encoding="utf-8", errors="replace").splitlines()
-            for was, asked in zip_longest(running, self._home.show().splitlines(), fillvalue="none"):
+            for was, asked in zip(running, self.settings.show().splitlines(), strict=False):
                 if was != asked and not OF_NO_SERVICE.match(asked):
                     raise StackError(f"the stack runs with {was}, asked is {asked}; run `sinkbench down` first")
 
@@ -278,3 +285,9 @@ class LocalStack(Stack):
         deadline = time.monotonic() + GONE_SECONDS
         while what == "kill" and service in self._supervisor.pids() and time.monotonic() < deadline:
             time.sleep(0.05)
+
+
+def _end_siblings(stack: LocalStack) -> None:
+    """Stops and removes what a killed race has left."""
+    for home in stack.home.glob(f"{SIBLING}*"):
+        LocalStack(stack.settings.model_copy(update={"home": home}), stack.checkout, {}).down()

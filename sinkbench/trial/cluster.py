@@ -68,11 +68,21 @@ class Cluster:
         self.checkout = checkout
         self.records = records
         self._timeout = () if timeout_seconds is None else (timeout_seconds,)
+        self.siblings: dict[tuple[tuple[str, str], ...], Cluster] = {}
+        """Of the stacks with variables, by these."""
         self._sinks: dict[str, Sink] = {}
         self._set: set[str] = set()
         self.queries = [] if plan.queries is None else load_queries(checkout / plan.queries)
         self._loadgens = Loadgens(stack.endpoints, records)
         self._find_services()
+
+    @property
+    def all(self) -> list[Cluster]:
+        return [self, *self.siblings.values()]
+
+    def of(self, cell: Cell) -> Cluster:
+        """The cluster on whose stack the cell is measured."""
+        return self.siblings.get(cell.variables, self)
 
     @property
     def record_bytes(self) -> float:

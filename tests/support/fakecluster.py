@@ -239,6 +239,7 @@ class FakeCluster:
     offered_rate: float = 0.0
     looks: int = 0
     dead: list[str] = field(default_factory=list)
+    siblings: dict[tuple[tuple[str, str], ...], Any] = field(default_factory=dict)
     sent: list[bytes] = field(default_factory=list)
     meets: list[Others] = field(default_factory=list)
     helds: list[ReplicationState] = field(default_factory=list)
@@ -273,7 +274,6 @@ class FakeCluster:
             services=lambda: [ServiceState(name, "dead", None, "", self.exit_code) for name in self.dead],
             dead=lambda: dict.fromkeys(self.dead, ""),
             up=lambda say: self.dead.clear(),
-            up_with=lambda variables, say: self.calls.append(f"up with {dict(variables)}"),
             faults=SimpleNamespace(**{name: partial(self.do, name) for name in WITH_SERVICES}),
         )
         faults = self.stack.faults
@@ -366,6 +366,13 @@ class FakeCluster:
         finally:
             self.do("end", "disk")
             self.calls.append(f"disk of {target} ends")
+
+    @property
+    def all(self) -> list[Any]:
+        return [self, *self.siblings.values()]
+
+    def of(self, cell: Cell) -> Any:
+        return self.siblings.get(cell.variables, self)
 
     def set_services(self, cell: Cell) -> None:
         self.set_to = dict(cell.settings)

@@ -60,8 +60,9 @@ ACTIVITY = {
 }
 # How far the furthest standby is from having applied what is written.
 STANDBYS = {
-    STANDBY_BYTES: "max(pg_wal_lsn_diff(CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_lsn() END, replay_lsn))",
-    STANDBY_MS: "1000 * extract(epoch FROM max(replay_lag))",
+    STANDBY_BYTES: "(SELECT max(pg_wal_lsn_diff(CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_lsn() END,"
+    " replay_lsn)) FROM pg_stat_replication)",
+    STANDBY_MS: "(SELECT 1000 * extract(epoch FROM max(replay_lag)) FROM pg_stat_replication)",
 }
 OF_CLIENTS = """
     FROM pg_stat_activity
@@ -70,10 +71,7 @@ OF_CLIENTS = """
 # The sequence also counts insertions that turn into updates, but no deletions. These are counted for tables with a key,
 # whose rows connectors may delete.
 STORED = "coalesce(pg_sequence_last_value(%s), 0) + pg_stat_get_tuples_deleted(%s)"
-READ = (
-    f"SELECT {STORED}, {', '.join(ACTIVITY.values())},"
-    f" {', '.join(f'(SELECT {each} FROM pg_stat_replication)' for each in STANDBYS.values())} {OF_CLIENTS}"
-).encode()
+READ = f"SELECT {STORED}, {', '.join([*ACTIVITY.values(), *STANDBYS.values()])} {OF_CLIENTS}".encode()
 BACKENDS = f"SELECT count(*) {OF_CLIENTS}".encode()
 # A table of another schema, as a trial's may be, is named with its schema.
 WRITTEN = """

@@ -42,13 +42,15 @@ def test_a_claim_is_set_against_the_newest_run_of_its_plan(results: Path, sinkbe
     assert sum(found["totals"].values()) == len(found["claims"]) == 26
 
 
-def test_the_page_has_every_claim_with_its_source_and_verdict(results: Path, tmp_path: Path, sinkbench: Command) -> None:
+def test_the_page_has_every_claim_with_its_source_and_verdict(
+    results: Path, tmp_path: Path, sinkbench: Command
+) -> None:
     page = tmp_path / "claims.html"
     assert sinkbench.done("replicate", "--results", results, "--html", page) == f"{page}\n"
     text = page.read_text()
     names = {file.stem for file in (CHECKOUT / "claims").glob("*.yaml")}
     assert len(names) == 65
-    assert all(f"<th scope=\"row\">{name}</th>" in text or f">{name}<" in text for name in names)
+    assert all(f'<th scope="row">{name}</th>' in text or f">{name}<" in text for name in names)
     assert "20 (19.9-20) times" in text
     assert "replicated" in text
     refused = sinkbench.refused("replicate", "--results", results, "--html", tmp_path / "nowhere" / "claims.html")

@@ -21,6 +21,7 @@ from sinkbench.race.preparation import check_plan
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import sink_kind
 from sinkbench.stack import Endpoint, Endpoints
+from sinkbench.stack.local import VARIABLES
 from sinkbench.topology import KafkaNodes, Topology, load_topology
 from tests.support.trials import connectors_in
 
@@ -33,7 +34,7 @@ COPIES = "errors.deadletterqueue.topic.replication.factor"
 
 def stack(layout: Topology | None = SMALL) -> Any:
     return SimpleNamespace(
-        name="a", layout=layout, faults=None, variables=(), endpoints=Endpoints("b:1", {}, {}, sinks=SINKS)
+        name="a", layout=layout, faults=None, variables=VARIABLES, endpoints=Endpoints("b:1", {}, {}, sinks=SINKS)
     )
 
 

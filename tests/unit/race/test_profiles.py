@@ -1,6 +1,7 @@
 """Profiles of trials that are not valid."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ def test_a_trial_that_is_not_valid_has_no_profile_and_its_reason_is_told(
     lossy = trial(invalid=[], reasons=[because("LOST 3 of 9")])
     monkeypatch.setattr(profiles, "run_trial", lambda *_: Taken(lossy, []))
     nothing: Any = None
-    own = Resources(nothing, a_cell(), Names.of("ab12cd_001"), 9, nothing)
+    cluster: Any = SimpleNamespace(stack=SimpleNamespace(profiler=Profiler(dict, tmp_path)))
+    own = Resources(cluster, a_cell(), Names.of("ab12cd_001"), 9, nothing)
     with pytest.raises(StackError, match="LOST 3 of 9"):
-        list(profiles.profiles_of(own, Drain(), Profiler(dict, tmp_path), tmp_path))
+        list(profiles.profiles_of(own, Drain(), tmp_path))

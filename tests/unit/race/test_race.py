@@ -95,20 +95,16 @@ def test_an_interrupted_run_keeps_its_trials_and_is_taken_up_again(tmp_path: Pat
     assert sum(step.kind == "trial" for step in ui.steps) == 2
 
 
-def test_the_stack_starts_anew_for_the_variables_of_each_arm_once_a_block(tmp_path: Path) -> None:
-    arms = {"small": {"variables": {"CONNECT_HEAP": "256m"}}, "usual": {}}
-    cluster = FakeCluster(plan(arms=arms))
+def test_cells_with_variables_are_measured_on_the_stack_that_has_them(tmp_path: Path) -> None:
+    arms = plan(arms={"small": {"variables": {"CONNECT_HEAP": "256m"}}, "usual": {}})
+    cluster, small = FakeCluster(arms), FakeCluster(arms)
+    cluster.siblings = {(("CONNECT_HEAP", "256m"),): small}
     summary, ui, _ = race(cluster, tmp_path)
     assert [cell.variables for cell in summary.cells] == [{"CONNECT_HEAP": "256m"}] * 2 + [{}] * 2
-    starts = [call for call in cluster.calls if call.startswith("up with")]
-    assert sorted(starts) == ["up with {'CONNECT_HEAP': '256m'}"] * 2 + ["up with {}"] * 2
-    # Each start warms up the cells that it is for, and their trials follow.
-    assert [step.kind for step in ui.steps] == ["pilot", "pilot", "trial", "trial"] * 4
-    arm_of = {cell.cell: cell.arm for cell in summary.cells}
-    groups = [{arm_of[key] for step in ui.steps[at : at + 4] for key in step.cells} for at in (0, 4, 8, 12)]
-    assert [len(group) for group in groups] == [1] * 4
-    assert groups[0] != groups[1]
-    assert groups[2] != groups[3]
+    assert [cell.trials for cell in summary.cells] == [2] * 4
+    assert [step.kind for step in ui.steps] == ["pilot"] * 4 + ["trial"] * 8
+    assert cluster.calls.count("audit") == small.calls.count("audit") == 4
+    assert cluster.there == small.there == set()
 
 
 def test_what_was_started_again_is_warmed_up_if_that_can_be(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ class FakeStack:
     workers = 3
     layout = None
     variables = VARIABLES
+    second: "FakeStack"
 
     def __init__(self, folder: Path, *, runs: bool = False) -> None:
         self.lock_file = folder / "race.lock"
@@ -49,8 +50,9 @@ class FakeStack:
         self.calls.append("up")
         self.runs = True
 
-    def up_with(self, variables: Any, say: Any) -> None:
-        self.calls.append(f"up with {dict(variables)}")
+    def sibling(self, number: int, variables: Any) -> "FakeStack":
+        assert (number, variables) == (1, {"KAFKA_HEAP": "1g"})
+        return self.second
 
     def down(self) -> None:
         self.calls.append("down")
@@ -104,18 +106,20 @@ def test_a_stack_that_ran_before_goes_on_and_can_be_used_manually(cluster: FakeC
     assert output.rstrip().endswith("the stack was up before and stays up; `sinkbench down` stops it")
 
 
-def test_a_plan_with_variables_checks_each_start_and_is_refused_by_a_stack_that_is_up(
-    cluster: FakeCluster, tmp_path: Path
-) -> None:
+def test_a_second_stack_is_started_for_variables_and_removed(cluster: FakeCluster, tmp_path: Path) -> None:
     stack = FakeStack(tmp_path)
+    second = stack.second = FakeStack(tmp_path)
     varied = plan_of(trials=1, arms={"small": {"variables": {"KAFKA_HEAP": "1g"}}, "usual": {}})
-    cluster.stack.up_with = stack.up_with
-    run(stack, tmp_path, varied)
-    small, usual = "up with {'KAFKA_HEAP': '1g'}", "up with {}"
-    assert stack.calls[:2] == [small, usual]
-    assert (set(stack.calls[2:-1]), stack.calls[-1]) == ({small, usual}, "down")
-    with pytest.raises(StackError, match="sinkbench down"):
-        run(FakeStack(tmp_path, runs=True), tmp_path, varied)
+    (_, summary), output = run(stack, tmp_path, varied)
+    assert (stack.calls, second.calls) == (["up", "down"], ["up", "down"])
+    assert "starting a stack with KAFKA_HEAP=1g" in output
+    assert summary.environment["workers"] == 3
+    stack = FakeStack(tmp_path)
+    second = stack.second = FakeStack(tmp_path)
+    second.broken = True
+    with pytest.raises(StackError):
+        run(stack, tmp_path, varied)
+    assert (stack.calls, second.calls) == (["up", "down"], ["down"])
 
 
 def killed(folder: Path) -> FakeStack:
