@@ -130,10 +130,11 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
             cell = _cell(plan, entry, multiple, workers)
             if cell.tasks > cell.partitions:
                 own = entry.multiples is not None or "multiples" not in plan.model_fields_set
+                key = "load.partitions" if entry.partitions is None else "partitions"
                 at = plan.where("pipelines", index) if own else plan.where("multiples", place)
                 raise PlanError(
                     f"{at}: multiple {multiple} on {workers} workers makes {cell.tasks} tasks of"
-                    f" {cell.label}, but the topic has {cell.partitions} partitions; raise {'load.' if entry.partitions is None else ''}partitions to"
+                    f" {cell.label}, but the topic has {cell.partitions} partitions; raise {key} to"
                     f" {cell.tasks} or lower the multiple"
                 )
             readers = plan.sustain.readers if isinstance(plan, CapacityPlan | SustainPlan) else (0,)

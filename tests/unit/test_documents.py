@@ -27,7 +27,8 @@ NAMES = {"scaling", "time of one record", "cell"}
 # The same of an export, and what counts trials or repeats the plan.
 UNMEASURED = {
     *("run", "complete", "resumed", "plan", "plan_sha256", "stack", "cell", "label", "pipeline", "sink", "mode"),
-    *("workers", "tasks", "tasks_per_worker", "tasks_before", "overrides", "target", "form", "acks", "settings"),
+    *("workers", "tasks", "tasks_per_worker", "tasks_before", "overrides", "target", "form", "partitions", "acks"),
+    *("settings", "variables"),
     *("trials", "valid_trials", "notes"),
     *("currency", "fault", "recovered", "started_at", "commit"),
 }
@@ -64,9 +65,9 @@ def test_readme_leads_to_every_page_of_the_manual_and_the_studies_have_a_list() 
     assert studies == set(re.findall(r"\]\(([\w-]+\.md)\)", listed))
 
 
-def test_the_contents_of_methods_are_its_figures_in_their_order() -> None:
-    listed = re.findall(r"\[([^\]]+)\]\(#([^)]+)\)", METHODS_TEXT.partition("\n## ")[0])
-    assert listed == [(figure, anchor(figure)) for figure in FIGURES_OF_METHODS]
+def test_the_contents_of_methods_are_its_sections_in_their_order() -> None:
+    listed = re.findall(r"\]\(#([^)]+)\)", METHODS_TEXT.partition("\n## ")[0])
+    assert listed == [anchor(section) for section in re.findall(r"^## (.+)$", METHODS_TEXT, re.MULTILINE)]
 
 
 def section_of(figure: str) -> str:

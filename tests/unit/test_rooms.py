@@ -23,7 +23,7 @@ DECIDES = {
     "runs": "summary metrics plan bottleneck analysis",
     "tables": "runs summary metrics plan bottleneck analysis",
     "size": "tables runs summary metrics plan bottleneck analysis",
-    "report": "tables runs summary metrics plan bottleneck analysis",
+    "report": "claims tables runs summary metrics plan bottleneck analysis",
 }
 TOUCHES = {
     "services": "analysis",
