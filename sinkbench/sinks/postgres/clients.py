@@ -15,14 +15,14 @@ from psycopg.rows import dict_row
 
 from loadgen.reading import read_text
 from sinkbench.analysis.pooler import POOL_QUERIES, POOL_TRANSACTIONS, POOL_WAIT_SECONDS, POOL_WAITING, POOL_WORST_WAIT
-from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS
+from sinkbench.analysis.samples import OTHER_POOL_CLIENTS
 from sinkbench.analysis.words import percent
 from sinkbench.bottleneck.evidence import Evidence
 from sinkbench.bottleneck.rules import Finding, Rule, may_be_sink, share_of_tasks
 from sinkbench.errors import ServiceError, TargetError
 from sinkbench.services.failures import in_one_line, map_exceptions, maps_exceptions
 from sinkbench.sinks.jdbcurl import given, jdbc_url
-from sinkbench.sinks.postgres.session import APPLICATION, UNSAFE_IF_OFF, Connection, Console, connect, pooling
+from sinkbench.sinks.postgres.session import APPLICATION, UNSAFE_IF_OFF, Connection, Console, connect, pooling, read_sql
 from sinkbench.sinks.values import (
     Checkup,
     Database,
@@ -46,33 +46,6 @@ STATS = {
 }
 OF_POOLER = ("SERVERS", "CLIENTS")
 SERVERS = ("sv_active", "sv_idle", "sv_used", "sv_tested", "sv_login")
-# What each backend does now. WAL has wait events of its own within LWLock and IO. A backend that waits for its client
-# outside a transaction is idle.
-ACTIVITY = {
-    "backends": "count(*)",
-    OTHER_CONNECTIONS: "count(*) FILTER (WHERE backend_start < %s::timestamptz)",
-    "pg_busy": "count(*) FILTER (WHERE state <> 'idle')",
-    "pg_wait_lock": "count(*) FILTER (WHERE wait_event_type = 'Lock')",
-    "pg_wait_wal": "count(*) FILTER (WHERE wait_event_type IN ('LWLock', 'IO') AND wait_event ILIKE 'wal%%')",
-    "pg_wait_lwlock": "count(*) FILTER (WHERE wait_event_type = 'LWLock' AND wait_event NOT ILIKE 'wal%%')",
-    "pg_wait_io": "count(*) FILTER (WHERE wait_event_type = 'IO' AND wait_event NOT ILIKE 'wal%%')",
-    "pg_wait_client": "count(*) FILTER (WHERE wait_event_type = 'Client' AND state <> 'idle')",
-}
-OF_CLIENTS = """
-    FROM pg_stat_activity
-    WHERE backend_type = 'client backend' AND datname = current_database() AND application_name <> %s
-"""
-# The sequence also counts insertions that turn into updates, but no deletions. These are counted for tables with a key,
-# whose rows connectors may delete.
-STORED = "coalesce(pg_sequence_last_value(%s), 0) + pg_stat_get_tuples_deleted(%s)"
-READ = f"SELECT {STORED}, {', '.join(ACTIVITY.values())} {OF_CLIENTS}".encode()
-BACKENDS = f"SELECT count(*) {OF_CLIENTS}".encode()
-# A table of another schema, as a trial's may be, is named with its schema.
-WRITTEN = """
-    SELECT CASE schemaname WHEN 'public' THEN relname ELSE schemaname || '.' || relname END,
-        n_tup_ins + n_tup_upd + n_tup_del
-    FROM pg_stat_user_tables
-"""
 # Without this right a role does not see the kind and name of others' connections.
 SEES_BACKENDS = "SELECT pg_has_role('pg_read_all_stats', 'USAGE')"
 # Shares of the tasks' time from which on a wait limits.
@@ -81,17 +54,6 @@ CLIENT_WAITING = 0.5
 TIMEOUT_SECONDS = 10
 # pgjdbc's application name, unless its URL sets `ApplicationName`, and that of our own connector.
 DRIVERS = ("PostgreSQL JDBC Driver", "sinkbench-reference")
-# PostgreSQL has `reserved_connections` since version 16.
-ASKED = """
-    SELECT current_setting('max_connections')::int AS most,
-        current_setting('superuser_reserved_connections')::int
-            + coalesce(current_setting('reserved_connections', true), '0')::int AS reserved,
-        pg_has_role('pg_read_all_stats', 'USAGE') AS sees,
-        (SELECT coalesce(sum(numbackends), 0) FROM pg_stat_database) AS backends
-"""
-SESSIONS = """
-    SELECT application_name AS name, client_port AS port FROM pg_stat_activity WHERE backend_type = 'client backend'
-"""
 OFF = "SELECT name FROM pg_settings WHERE name = ANY(%s) AND current_setting(name) = 'off'"
 UNLOGGED = re.compile(r"\bCREATE\s+UNLOGGED\s+TABLE\b", re.IGNORECASE)
 Row = Mapping[str, Any]
@@ -155,16 +117,16 @@ class Clients:
     def reading(self, sequence: int, keyed: int) -> SinkReading:
         """Records stored, by a table's sequence and, if it has a key, by its deletions; and the connections."""
         values = [sequence, keyed, self._since, APPLICATION]
-        ((stored, *seen),) = self._connection.execute(READ, values).fetchall()
-        signs: dict[str, float] = dict(zip(ACTIVITY, seen, strict=True)) if self._sees_backends else {}
-        backends = None if (counted := signs.pop("backends", None)) is None else int(counted)
-        return SinkReading(stored, backends, signs)
+        with self._connection.cursor(row_factory=dict_row) as cursor:
+            (signs,) = cursor.execute(read_sql("reading"), values).fetchall()
+        stored, backends = signs.pop("stored"), signs.pop("backends")
+        return SinkReading(stored, backends, signs) if self._sees_backends else SinkReading(stored, None, {})
 
     def seen(self) -> SinkOthers:
-        written = {str(table): int(rows) for table, rows in self._connection.execute(WRITTEN)}
+        written = {str(table): int(rows) for table, rows in self._connection.execute(read_sql("written"))}
         if not self._sees_backends:
             return SinkOthers(None, written)
-        ((backends,),) = self._connection.execute(BACKENDS, [APPLICATION]).fetchall()
+        ((backends,),) = self._connection.execute(read_sql("backends"), [APPLICATION]).fetchall()
         servers, clients = (0, 0) if self._pooler is None else (len(self._pooler.rows(of)) for of in OF_POOLER)
         return SinkOthers(max(int(backends) - servers, 0) + clients, written)
 
@@ -237,8 +199,8 @@ RULES: tuple[Rule, ...] = (lock_waits, pool_waits, wal_waits, waits_for_disk, wa
 def look(endpoints: Endpoints) -> SinkState:
     """PostgreSQL, and PgBouncer if the stack has one. Raises ServiceError if PostgreSQL does not answer."""
     with map_exceptions(psycopg.Error), open_console(endpoints.sinks["postgres"].address) as connection:
-        asked = connection.execute(ASKED).fetchall()[0]
-        sessions = connection.execute(SESSIONS).fetchall()
+        asked = connection.execute(read_sql("limits")).fetchall()[0]
+        sessions = connection.execute(read_sql("sessions")).fetchall()
         off = {str(row["name"]) for row in connection.execute(OFF, [[*UNSAFE_IF_OFF]])}
         name = connection.info.dbname
     unsafe = tuple(f"{each} is off" for each in UNSAFE_IF_OFF if each in off)
