@@ -92,7 +92,6 @@ def _tells_of_jvms(run: RunSummary) -> bool:
 METRICS = (
     Metric(
         "CPU seconds per million records",
-        "The CPU time of each service for a million records, in seconds of one core.",
         of_trial=lambda seen: {"cpu_seconds_per_million": cpu_seconds_per_million(seen.counted, seen.records)},
         of_cell=_cpu,
         columns=[
@@ -109,7 +108,6 @@ METRICS = (
     ),
     Metric(
         "Compiling and garbage collection",
-        "The share of the services' CPU time that JIT compilers and garbage collectors took.",
         of_trial=_jvms_of_trial,
         of_cell=_jvms,
         columns=[

@@ -46,7 +46,6 @@ def _promised(found: Durability) -> tuple[object, ...]:
 METRICS = (
     Metric(
         "Durability",
-        "What is on how many nodes when a record counts as stored.",
         of_cell=_of_cell,
         columns=[
             Column(DURABILITY, 10, "tasks", tasks),

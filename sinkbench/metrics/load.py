@@ -55,7 +55,6 @@ _HEADS = {"p50": "latency\np50 ms", "p95": "p95\nms", "p99": "p99\nms", "p999": 
 METRICS = (
     Metric(
         "Offered rate",
-        "The records per second that the load generator is told to send.",
         of_cell=_offered,
         columns=[
             Column(LOADS, 10, "tasks\n(per\nworker)", tasks_per_worker),
@@ -67,14 +66,9 @@ METRICS = (
         place=30,
         exports=[number("offered_records_per_second"), number("readers")],
     ),
-    Metric(
-        "Stored rate",
-        "Records stored per second during a constant load, after the warm-up.",
-        columns=[Column(LOADS, 30, "stored\nrecords/s", _stored)],
-    ),
+    Metric("Stored rate", columns=[Column(LOADS, 30, "stored\nrecords/s", _stored)]),
     Metric(
         "Lag",
-        "Records in the topic that are not in the sink yet.",
         of_cell=lambda taken: {"lag": worst(trial.lag for trial in taken.valid)},
         columns=[
             column(LOADS, 40, "lag\ngrows/s", "lag.growth_per_second"),
@@ -85,7 +79,6 @@ METRICS = (
     ),
     Metric(
         "Latency",
-        "The time from when a record was due until it was stored.",
         of_cell=over(merged, "latency_ms", of="valid"),
         columns=[
             column(LOADS, 50 + place, head, f"latency_ms.{name}", milliseconds)
@@ -96,7 +89,6 @@ METRICS = (
     ),
     Metric(
         "Time until found",
-        "The time from when a record was due until a search finds it.",
         of_cell=over(merged, "searchable_ms", of="valid"),
         columns=[column(LOADS, 60, "found\np99 ms", "searchable_ms.p99", milliseconds, always=False)],
         place=240,
@@ -106,7 +98,6 @@ METRICS = (
 CAPACITY = (
     Metric(
         "Capacity",
-        "The highest rate whose lag stays bounded.",
         columns=[
             Column(LOADS, 20, "capacity\nrecords/s", _capacity, shown=lambda run: any(map(_is_capacity, run.cells))),
             column(
