@@ -7,7 +7,7 @@ from sinkbench.analysis.latency import BOUNDED, GROWING, UNCLEAR, merged
 from sinkbench.analysis.rates import median_known, usable_rate
 from sinkbench.analysis.words import milliseconds, percent, whole
 from sinkbench.metrics.connections import LOADS
-from sinkbench.metrics.metric import Column, Fields, Metric, column, number, over, words
+from sinkbench.metrics.metric import Column, Fields, Metric, column, known, number, over, words
 from sinkbench.metrics.rate import at_least_in_words
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks_per_worker
@@ -26,10 +26,6 @@ def _offered(taken: Taken) -> Fields:
     if taken.cell.of_capacity is not None:
         told = median_known(trial.offered_records_per_second for trial in taken.trials)
     return {"offered_records_per_second": told, "search": [] if taken.search is None else taken.search.path}
-
-
-def _has_readers(run: RunSummary) -> bool:
-    return any(cell.readers is not None for cell in run.cells)
 
 
 def _is_capacity(cell: CellSummary) -> bool:
@@ -58,7 +54,7 @@ METRICS = (
         of_cell=_offered,
         columns=[
             Column(LOADS, 10, "tasks\n(per\nworker)", tasks_per_worker),
-            Column(LOADS, 12, "further\ngroups", lambda cell, _: str(cell.readers or 0), shown=_has_readers),
+            Column(LOADS, 12, "further\ngroups", lambda cell, _: str(cell.readers or 0), shown=known("readers")),
             Column(
                 LOADS, 20, "offered\nrecords/s", _offered_rate, shown=lambda run: not all(map(_is_capacity, run.cells))
             ),

@@ -73,13 +73,13 @@ def column(
     table: str, place: int, head: str, path: str, shown: Callable[[float | None], str] = whole, *, always: bool = True
 ) -> Column:
     """A column of the number at a path in a cell's summary; if not `always`, only where a cell has one."""
-    return Column(
-        table,
-        place,
-        head,
-        lambda cell, _: shown(find(cell, path)),
-        shown=lambda run: always or any(find(cell, path) is not None for cell in run.cells),
-    )
+    is_shown = (lambda _: True) if always else known(path)
+    return Column(table, place, head, lambda cell, _: shown(find(cell, path)), shown=is_shown)
+
+
+def known(path: str) -> Callable[[RunSummary], bool]:
+    """Whether a cell of a run has the figure at a path in its summary."""
+    return lambda run: any(find(cell, path) is not None for cell in run.cells)
 
 
 @dataclass(frozen=True)

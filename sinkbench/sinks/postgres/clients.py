@@ -230,10 +230,7 @@ def database_of(asked: Row, sessions: Sequence[Row], pooled: Container[int]) -> 
 
 def target_of(file: Path) -> tuple[str, ...]:
     """Why a crash loses rows of the table that a file of SQL would create. Raises TargetError if it cannot be read."""
-    try:
-        text = read_text(file, TargetError)
-    except FileNotFoundError:
-        raise TargetError(f"{file}: there is no such file; restore it") from None
+    text = read_text(file, TargetError, if_missing="restore it")
     return ("the table is UNLOGGED",) if UNLOGGED.search(text) else ()
 
 

@@ -80,10 +80,8 @@ class PostgresSink:
     def create(self, target: str, file: Path | None = None) -> Created:
         file = file or self._schema_file
         try:
-            make(self._connection, read_text(file, TargetError), target)
+            make(self._connection, read_text(file, TargetError, if_missing="restore it"), target)
             self._checkpoint()
-        except FileNotFoundError:
-            raise TargetError(f"{file}: there is no such file; restore it") from None
         except (FileError, psycopg.Error) as error:
             # What a file has committed itself remains.
             if isinstance(error, FileError) and schema_comment(self._connection, target) == MARK:
