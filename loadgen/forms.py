@@ -10,6 +10,7 @@ Debezium's PostgreSQL source. The schema is Kafka Connect's, as JsonConverter wi
 
 import json
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import Any, Literal
 
 from loadgen.checksum import DIGITS, SUM
@@ -34,7 +35,6 @@ _MEMBERS = {
 }
 # The table from which the record seems to come, in an envelope.
 _ROW = "noaa.public.tides"
-_TIMES = ("ts_ms", "ts_us", "ts_ns")
 # All times have as many digits until the year 2286.
 _SOME_TIME_US = 10**15
 
@@ -83,7 +83,9 @@ class Wording:
     def closing(self, sent_us: int) -> str:
         closing = ""
         if has_envelope(self.form):
-            rest = {"source": _source(sent_us), "transaction": None, "op": "c", **_times(sent_us)}
+            source = _source(sent_us)
+            times = {name: source[name] for name in ("ts_ms", "ts_us", "ts_ns")}
+            rest = {"source": source, "transaction": None, "op": "c", **times}
             closing = ", " + json.dumps(rest)[1:]
         return closing + "}" if has_schema(self.form) else closing
 
@@ -119,58 +121,25 @@ def schema_of(form: Form) -> Json:
     record = _struct(members, f"{_ROW}.Value")
     if not has_envelope(form):
         return {**record, "optional": False}
-    numbers = [_field("int64", name) for name in ("total_order", "data_collection_order")]
-    transaction = _struct([_field("string", "id"), *numbers], "event.block")
-    source = [
-        _field("int64" if name in (*_TIMES, "txId", "lsn", "xmin") else "string", name, optional=optional)
-        for name, optional in _SOURCE_MEMBERS.items()
-    ]
-    return {
-        **_struct(
-            [
-                {**record, "optional": True, "field": "before"},
-                {**record, "optional": True, "field": "after"},
-                {**_struct(source, "io.debezium.connector.postgresql.Source"), "optional": False, "field": "source"},
-                {**transaction, "version": 1, "optional": True, "field": "transaction"},
-                _field("string", "op"),
-                *(_field("int64", name, optional=True) for name in _TIMES),
-            ],
-            f"{_ROW}.Envelope",
-        ),
-        "optional": False,
-        "version": 2,
-    }
+    # Of Debezium's envelope all but the record before and after the change.
+    envelope: Json = json.loads(files("loadgen").joinpath("envelope.json").read_text(encoding="utf-8"))
+    sides = [{**record, "optional": True, "field": side} for side in ("before", "after")]
+    return {**envelope, "fields": [*sides, *envelope["fields"]]}
 
 
 def _text(field: str, member: str) -> Json:
-    return _field("int64" if member in ("seq", "due_us", "sent_us") else "string", field, optional=member == "pad")
-
-
-def _field(kind: str, name: str, *, optional: bool = False) -> Json:
-    return {"type": kind, "optional": optional, "field": name}
+    kind = "int64" if member in ("seq", "due_us", "sent_us") else "string"
+    return {"type": kind, "optional": member == "pad", "field": field}
 
 
 def _struct(members: list[Json], name: str | None = None) -> Json:
     return {"type": "struct", "fields": members, **({} if name is None else {"name": name})}
 
 
-# Members of a change's `source` in Debezium's PostgreSQL envelope, in their order, and whether they are optional.
-_SOURCE_MEMBERS = {
-    "version": False, "connector": False, "name": False, "ts_ms": False, "snapshot": True, "db": False,
-    "sequence": True, "ts_us": True, "ts_ns": True, "schema": False, "table": False, "txId": True, "lsn": True,
-    "xmin": True,
-}  # fmt: skip
-
-
 def _source(sent_us: int) -> Json:
-    """The `source` of a change; the records of one call are one transaction."""
-    values = {
-        "version": "3.6.0.Final", "connector": "postgresql", "name": "noaa", "snapshot": "false", "db": "noaa",
-        "sequence": f'["{sent_us}","{sent_us}"]', "schema": "public", "table": "tides", "txId": sent_us,
-        "lsn": sent_us, "xmin": None, **_times(sent_us),
+    """The `source` of a change, in the order of its schema; the records of one call are one transaction."""
+    return {
+        "version": "3.6.0.Final", "connector": "postgresql", "name": "noaa", "ts_ms": sent_us // 1_000,
+        "snapshot": "false", "db": "noaa", "sequence": f'["{sent_us}","{sent_us}"]', "ts_us": sent_us,
+        "ts_ns": sent_us * 1_000, "schema": "public", "table": "tides", "txId": sent_us, "lsn": sent_us, "xmin": None,
     }  # fmt: skip
-    return {name: values[name] for name in _SOURCE_MEMBERS}
-
-
-def _times(sent_us: int) -> dict[str, int]:
-    return dict(zip(_TIMES, (sent_us // 1_000, sent_us, sent_us * 1_000), strict=True))

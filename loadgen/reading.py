@@ -29,12 +29,17 @@ _KIND = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a devi
 
 
 def read_bytes(
-    path: Path, error: Callable[[str], Exception], most_bytes: int = MOST_BYTES, *, private: bool = False
+    path: Path,
+    error: Callable[[str], Exception],
+    most_bytes: int = MOST_BYTES,
+    *,
+    private: bool = False,
+    if_missing: str = "",
 ) -> bytes:
     """Returns the content of a file, or of an unnamed pipe, as in `<(...)`.
 
-    A `private` file that others than its owner may use is refused. Raises FileNotFoundError, for which each caller has
-    its own advice, or the exception that `error` makes of a message."""
+    A `private` file that others than its owner may use is refused. Raises the exception that `error` makes of a
+    message, for a missing file with what to do `if_missing`, without which it is FileNotFoundError."""
     try:
         # A FIFO without a writer would block forever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -52,7 +57,9 @@ def read_bytes(
         finally:
             os.close(descriptor)
     except FileNotFoundError:
-        raise
+        if not if_missing:
+            raise
+        raise error(f"{path}: there is no such file; {if_missing}") from None
     except OSError as failed:
         raise error(f"{path}: cannot be read ({failed.strerror}); check its permissions") from None
     except ValueError as failed:
@@ -63,11 +70,9 @@ def read_bytes(
     return content
 
 
-def read_text(
-    path: Path, error: Callable[[str], Exception], most_bytes: int = MOST_BYTES, *, private: bool = False
-) -> str:
+def read_text(path: Path, error: Callable[[str], Exception], most_bytes: int = MOST_BYTES, **more: Any) -> str:
     """Returns the text of a UTF-8 file; see `read_bytes`."""
-    content = read_bytes(path, error, most_bytes, private=private)
+    content = read_bytes(path, error, most_bytes, **more)
     try:
         text = content.decode("utf-8-sig")
         wrong = text.find("\0")
@@ -80,10 +85,7 @@ def read_text(
 
 def read_option(path: Path, option: str, *, private: bool = False) -> str:
     """Returns the text of the file of a command-line option. Raises OptionsError, also if there is none."""
-    try:
-        return read_text(path, lambda line: OptionsError(f"{option}: {line}"), private=private)
-    except FileNotFoundError:
-        raise OptionsError(f"{option}: {path}: there is no such file; give another") from None
+    return read_text(path, lambda line: OptionsError(f"{option}: {line}"), private=private, if_missing="give another")
 
 
 def printable(text: str) -> str:

@@ -12,7 +12,6 @@ from sinkbench.topology import service_of
 MACHINE, STOLEN = "machine_cpu_seconds_total", "machine_stolen_seconds_total"
 """Signs of the machine: CPU seconds in which cores were busy or stolen, and those stolen by a hypervisor."""
 OTHER_CONNECTIONS, OTHER_POOL_CLIENTS = "other_connections", "other_pool_clients"
-STANDBY_BYTES, STANDBY_MS = "standby_lag_bytes", "standby_lag_ms"
 """Signs of a sink: its connections, and its pooler's clients, that were open before a trial's connector."""
 CONTROLLER = "controller"
 """sinkbench's own name among services whose CPU is counted."""

@@ -20,14 +20,22 @@ INVALID, KNOWING = "invalidates a race", "worth knowing"
 @dataclass(frozen=True)
 class Found:
     """A finding: its subject (a connector, a cell, a topic), the facts with figures, why they matter, and the fix, a
-    command or a setting. `invalidates` says whether a race's figures would be unusable; `rule` is what found it."""
+    command or a setting. `invalidates` says whether a race's figures would be unusable; `rule` is what found it, which
+    has what the finding leaves out. `values` are of the rule's texts."""
 
     subject: str
     what: str
-    why: str
-    fix: str
+    why: str = ""
+    fix: str = ""
     invalidates: bool = False
+    values: Mapping[str, object] = field(default_factory=dict)
     rule: Rule | None = None
+
+    def by(self, rule: Rule, facts: Facts) -> Found:
+        """The whole finding of a rule."""
+        why, fix = (text.format(found=self, facts=facts, **self.values) for text in (rule.why, rule.fix))
+        invalidates = self.invalidates or rule.invalidates
+        return replace(self, why=self.why or why, fix=self.fix or fix, invalidates=invalidates, rule=rule)
 
     @property
     def code(self) -> str:
@@ -47,11 +55,15 @@ class NotSeen:
 
 @dataclass(frozen=True)
 class Rule:
-    """One check. `code` is its heading in docs/doctor.md and never changes; `needs` are the areas that it must see."""
+    """One check. `code` is its heading in docs/doctor.md and never changes; `needs` are the areas that it must see. The
+    rest is of its findings, unless they have their own."""
 
     code: str
     needs: tuple[Area, ...]
     find: Callable[[Facts], Iterable[Found | NotSeen]]
+    why: str = ""
+    fix: str = ""
+    invalidates: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,7 +87,7 @@ def diagnose(facts: Facts, rules: Sequence[Rule]) -> Diagnosis:
     for rule in rules:
         missing = next((facts.unseen[area] for area in rule.needs if area in facts.unseen), None)
         answers = list(rule.find(facts)) if missing is None else [NotSeen(missing)]
-        findings += [replace(each, rule=rule) for each in answers if isinstance(each, Found)]
+        findings += [each.by(rule, facts) for each in answers if isinstance(each, Found)]
         if reasons := dict.fromkeys(each.why for each in answers if isinstance(each, NotSeen)):
             unseen[rule.code] = "; ".join(reasons)
     findings.sort(key=lambda each: not each.invalidates)

@@ -1,6 +1,8 @@
-"""One module per figure. To add one, write a module with its `METRICS` and add it to the list; all else follows."""
+"""One module per figure. To add one, write a module with its `METRICS`, list it, and add its meaning to the file."""
 
+import tomllib
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 
 from sinkbench.metrics import (
     audit,
@@ -24,7 +26,6 @@ WHERE = f"What each figure means: {METHODS}"
 METRICS: Sequence[Metric] = (
     *rate.METRICS,
     *limit.RATIO,
-    Metric("Course of a trial", "Records stored per second, and the lag, over the seconds of one trial."),
     *tasks.METRICS,
     *connections.METRICS,
     *cpu.METRICS,
@@ -37,25 +38,16 @@ METRICS: Sequence[Metric] = (
     *load.METRICS,
     *queries.READ_METRICS,
     *load.CAPACITY,
-    Metric(
-        "Scaling law",
-        "How a pipeline's rate grows with its tasks, as a curve with three numbers.",
-        heads=["fitted records/s", "one more worker"],
-    ),
+    Metric("Scaling law", heads=["fitted records/s", "one more worker"]),
     *recovery.METRICS,
     *limit.METRICS,
     *verdict.BOTTLENECK,
-    Metric("Change", "The rate in run B divided by the rate in run A.", heads=["B/A"]),
-    Metric("Faster or slower", "Whether a cell differs between two runs by more than chance explains."),
-    Metric(
-        "Less or more CPU", "Whether a cell takes less or more CPU time for its records, by more than chance explains."
-    ),
-    Metric("Larger or smaller", "Whether a cell takes more or less memory, or disk, by more than chance explains."),
+    Metric("Change", heads=["B/A"]),
 )
 """All figures, in the order of docs/methods.md."""
 
-MEANINGS: Mapping[str, str] = {each.heading: each.meaning for each in METRICS if each.meaning}
-"""The first sentence of each heading in docs/methods.md, so that a report explains its figures by itself."""
+MEANINGS: Mapping[str, str] = tomllib.loads(files("sinkbench.metrics").joinpath("meanings.toml").read_text("utf-8"))
+"""The first sentence of each heading in docs/methods.md, in its order, for reports."""
 
 COLUMNS: Mapping[str, str] = {
     head: each.heading

@@ -93,7 +93,6 @@ def deadlock_notes(taken: Taken) -> list[str]:
 METRICS = (
     Metric(
         "Lost and duplicated records",
-        "Records that the sink lacks, and rows beyond the first of each record.",
         of_cell=lambda taken: {"audit": taken.audit, "not_audited": sum(each.audit is None for each in taken.trials)},
         columns=[*count_columns(CELLS), *count_columns(LOADS)],
         heads=["twice"],
@@ -104,7 +103,6 @@ METRICS = (
     Metric("Lost and duplicated records", place=210, exports=[count("not_audited")]),
     Metric(
         "Changes of keys",
-        "Whether the sink holds the last version of every key, and none that was deleted.",
         columns=[
             Column(CHANGES, 10, "tasks", tasks),
             column(CHANGES, 20, "stale\nkeys", "audit.stale"),
@@ -116,7 +114,6 @@ METRICS = (
     ),
     Metric(
         "Dead rows and deadlocks",
-        "What changes of keys have left in the sink, and which transactions failed.",
         of_cell=_bloat,
         columns=[
             column(CHANGES, 50, "dead-\nlocks", "bloat.deadlocks"),

@@ -71,7 +71,6 @@ _WAITS = ("longest_wait_ms", "wait_ms_per_query", "wait_ms_per_transaction")
 METRICS = (
     Metric(
         "Records per write",
-        "Stored records divided by the writes that the sink has counted.",
         of_trial=lambda seen: {"records_per_write": seen.records_per_write},
         of_cell=over(median_known, "records_per_write", of="valid"),
         columns=[Column(CELLS, 60, "records\n/write", lambda cell, _: tenths(cell.records_per_write, 99.95))],
@@ -81,7 +80,6 @@ METRICS = (
     ),
     Metric(
         "Peak connections",
-        "The most connections that were seen open at once.",
         of_trial=_of_trial,
         of_cell=_of_cell,
         columns=[Column(table, 70, "peak\nconns", lambda cell, _: connections(cell)) for table in (CELLS, LOADS)],
@@ -94,7 +92,6 @@ METRICS = (
     ),
     Metric(
         "Waits in the pool",
-        "How long the connector's connections waited for one of the pooler's connections to the database.",
         of_trial=_pool_of_trial,
         of_cell=_pool_of_cell,
         columns=[

@@ -50,7 +50,6 @@ def cost(rate: float, cpu_seconds: float | None, memory: float | None, disk: flo
 METRICS = (
     Metric(
         "Cost per million records",
-        "What a million records cost at the prices that you give.",
         columns=[
             Column(COSTS, 10, "tasks", tasks),
             column(COSTS, 20, "per million\nrecords", "cost.per_million", money),

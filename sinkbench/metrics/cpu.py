@@ -13,7 +13,7 @@ from sinkbench.analysis.samples import (
 )
 from sinkbench.analysis.words import NOT_MEASURED, percent, tenths
 from sinkbench.metrics.memory import by_service
-from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, bounds, number, over, rounded
+from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, bounds, known, number, over, rounded
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken
@@ -85,14 +85,9 @@ def _collecting(cell: CellSummary, _: RunSummary) -> str:
     return percent(sum(each.gc or 0.0 for each in jvms.values()) / used) if used else NOT_MEASURED
 
 
-def _tells_of_jvms(run: RunSummary) -> bool:
-    return any(cell.compiling_share is not None for cell in run.cells)
-
-
 METRICS = (
     Metric(
         "CPU seconds per million records",
-        "The CPU time of each service for a million records, in seconds of one core.",
         of_trial=lambda seen: {"cpu_seconds_per_million": cpu_seconds_per_million(seen.counted, seen.records)},
         of_cell=_cpu,
         columns=[
@@ -109,12 +104,11 @@ METRICS = (
     ),
     Metric(
         "Compiling and garbage collection",
-        "The share of the services' CPU time that JIT compilers and garbage collectors took.",
         of_trial=_jvms_of_trial,
         of_cell=_jvms,
         columns=[
-            Column(CELLS, 90, "JIT", _compiling, shown=_tells_of_jvms),
-            Column(CELLS, 91, "GC", _collecting, shown=_tells_of_jvms),
+            Column(CELLS, 90, "JIT", _compiling, shown=known("compiling_share")),
+            Column(CELLS, 91, "GC", _collecting, shown=known("compiling_share")),
         ],
         place=60,
         exports=[number("compiling_share")],

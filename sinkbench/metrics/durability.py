@@ -1,16 +1,17 @@
 """How many nodes have a record, in memory or on disk, when it counts as stored."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sinkbench.analysis.rates import median_known
-from sinkbench.analysis.samples import STANDBY_BYTES, STANDBY_MS
-from sinkbench.analysis.words import NOT_MEASURED, whole
-from sinkbench.metrics.metric import Column, Fields, Metric, Seen, count, find, rounded, scalar, words
+from sinkbench.analysis.words import NOT_MEASURED
+from sinkbench.metrics.metric import Column, Fields, Metric, Seen, column, count, find, number, rounded, words
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
 from sinkbench.results import CellSummary, Durability, TrialRecord
 
 DURABILITY = "durability"
+STANDBY_LAG = {"standby_lag_bytes": "bytes", "standby_lag_ms": "ms"}
+"""Signs of samples and figures, with their units."""
 
 
 def durability_in_words(cell: CellSummary) -> str:
@@ -45,14 +46,19 @@ def _promised(found: Durability) -> tuple[object, ...]:
     return found.text, found.nodes, found.on_disk, found.kafka
 
 
-def _median_of(sign: str) -> Callable[[Seen], float | None]:
-    return lambda seen: rounded(median_known(each.signs.get(sign) for each in seen.samples), 1)
+def _standby_lag(seen: Seen) -> Fields:
+    found = {sign: rounded(median_known(each.signs.get(sign) for each in seen.samples), 1) for sign in STANDBY_LAG}
+    return {"figures": {sign: value for sign, value in found.items() if value is not None}}
+
+
+def _lag_of_cell(taken: Taken) -> Fields:
+    found = {sign: taken.spread(trial.figures.get(sign) for trial in taken.used) for sign in STANDBY_LAG}
+    return {"figures": {sign: spread for sign, spread in found.items() if spread is not None}}
 
 
 METRICS = (
     Metric(
         "Durability",
-        "What is on how many nodes when a record counts as stored.",
         of_cell=_of_cell,
         columns=[
             Column(DURABILITY, 10, "tasks", tasks),
@@ -67,15 +73,15 @@ METRICS = (
             words("durability_in_kafka", "durability.kafka"),
         ],
     ),
-    scalar(
-        STANDBY_BYTES,
+    Metric(
         "Standby lag",
-        "WAL that a standby has not applied yet, in bytes and in time.",
-        _median_of(STANDBY_BYTES),
-        (DURABILITY, 40, "standby\nbehind by\nbytes", whole),
+        of_trial=_standby_lag,
+        of_cell=_lag_of_cell,
+        columns=[
+            column(DURABILITY, place, f"standby\nbehind by\n{unit}", f"figures.{sign}.median", always=False)
+            for place, (sign, unit) in enumerate(STANDBY_LAG.items(), 40)
+        ],
         place=10,
-    ),
-    scalar(
-        STANDBY_MS, "Standby lag", "", _median_of(STANDBY_MS), (DURABILITY, 50, "standby\nbehind by\nms", whole), 10
+        exports=[number(sign, f"figures.{sign}.median") for sign in STANDBY_LAG],
     ),
 )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sinkbench.analysis.intervals import ratio_by_block, ratio_of, spread_of
 from sinkbench.analysis.limits import fastest, rates_by_block
 from sinkbench.analysis.words import NOT_MEASURED, percent, share_span, times
-from sinkbench.metrics.metric import Column, Fields, Metric, bounds, find, number, words
+from sinkbench.metrics.metric import Column, Fields, Metric, bounds, find, known, number, words
 from sinkbench.metrics.queries import same_job
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken
@@ -81,7 +81,6 @@ def _ratio(cell: CellSummary, run: RunSummary) -> str:
 RATIO = (
     Metric(
         "Ratio",
-        "How many times as fast a cell is as the slowest cell of its run that does the same job.",
         of_cell=_to_slowest,
         columns=[Column(CELLS, 40, "ratio", _ratio)],
         place=130,
@@ -94,26 +93,23 @@ RATIO = (
 )
 
 
-def _is_shown(run: RunSummary) -> bool:
-    return any(cell.efficiency is not None for cell in run.cells)
-
-
 METRICS = (
     Metric(
-        "Limit",
-        "The highest rate at which one stage of the path works alone, measured in the same run.",
-        place=250,
-        exports=[number("limit_records_per_second"), *bounds("limit_records_per_second", _limit)],
+        "Limit", place=250, exports=[number("limit_records_per_second"), *bounds("limit_records_per_second", _limit)]
     ),
     Metric(
         "Efficiency",
-        "A cell's rate divided by the limit of its sink.",
         of_cell=_of_cell,
         columns=[
-            Column(CELLS, 50, "of\nlimit", lambda cell, _: "\n".join(efficiency_and_spread(cell)), shown=_is_shown)
+            Column(
+                CELLS,
+                50,
+                "of\nlimit",
+                lambda cell, _: "\n".join(efficiency_and_spread(cell)),
+                shown=known("efficiency"),
+            )
         ],
         place=260,
         exports=[number("efficiency"), *bounds("efficiency", lambda cell, _: cell.efficiency_by_block)],
     ),
-    Metric("Time beyond the limit", "What a cell's time for one record goes to, beyond what its sink takes alone."),
 )

@@ -7,7 +7,7 @@ from sinkbench.analysis.latency import BOUNDED, GROWING, UNCLEAR, merged
 from sinkbench.analysis.rates import median_known, usable_rate
 from sinkbench.analysis.words import milliseconds, percent, whole
 from sinkbench.metrics.connections import LOADS
-from sinkbench.metrics.metric import Column, Fields, Metric, column, number, over, words
+from sinkbench.metrics.metric import Column, Fields, Metric, column, known, number, over, words
 from sinkbench.metrics.rate import at_least_in_words
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks_per_worker
@@ -26,10 +26,6 @@ def _offered(taken: Taken) -> Fields:
     if taken.cell.of_capacity is not None:
         told = median_known(trial.offered_records_per_second for trial in taken.trials)
     return {"offered_records_per_second": told, "search": [] if taken.search is None else taken.search.path}
-
-
-def _has_readers(run: RunSummary) -> bool:
-    return any(cell.readers is not None for cell in run.cells)
 
 
 def _is_capacity(cell: CellSummary) -> bool:
@@ -55,11 +51,10 @@ _HEADS = {"p50": "latency\np50 ms", "p95": "p95\nms", "p99": "p99\nms", "p999": 
 METRICS = (
     Metric(
         "Offered rate",
-        "The records per second that the load generator is told to send.",
         of_cell=_offered,
         columns=[
             Column(LOADS, 10, "tasks\n(per\nworker)", tasks_per_worker),
-            Column(LOADS, 12, "further\ngroups", lambda cell, _: str(cell.readers or 0), shown=_has_readers),
+            Column(LOADS, 12, "further\ngroups", lambda cell, _: str(cell.readers or 0), shown=known("readers")),
             Column(
                 LOADS, 20, "offered\nrecords/s", _offered_rate, shown=lambda run: not all(map(_is_capacity, run.cells))
             ),
@@ -67,14 +62,9 @@ METRICS = (
         place=30,
         exports=[number("offered_records_per_second"), number("readers")],
     ),
-    Metric(
-        "Stored rate",
-        "Records stored per second during a constant load, after the warm-up.",
-        columns=[Column(LOADS, 30, "stored\nrecords/s", _stored)],
-    ),
+    Metric("Stored rate", columns=[Column(LOADS, 30, "stored\nrecords/s", _stored)]),
     Metric(
         "Lag",
-        "Records in the topic that are not in the sink yet.",
         of_cell=lambda taken: {"lag": worst(trial.lag for trial in taken.valid)},
         columns=[
             column(LOADS, 40, "lag\ngrows/s", "lag.growth_per_second"),
@@ -85,7 +75,6 @@ METRICS = (
     ),
     Metric(
         "Latency",
-        "The time from when a record was due until it was stored.",
         of_cell=over(merged, "latency_ms", of="valid"),
         columns=[
             column(LOADS, 50 + place, head, f"latency_ms.{name}", milliseconds)
@@ -96,7 +85,6 @@ METRICS = (
     ),
     Metric(
         "Time until found",
-        "The time from when a record was due until a search finds it.",
         of_cell=over(merged, "searchable_ms", of="valid"),
         columns=[column(LOADS, 60, "found\np99 ms", "searchable_ms.p99", milliseconds, always=False)],
         place=240,
@@ -106,7 +94,6 @@ METRICS = (
 CAPACITY = (
     Metric(
         "Capacity",
-        "The highest rate whose lag stays bounded.",
         columns=[
             Column(LOADS, 20, "capacity\nrecords/s", _capacity, shown=lambda run: any(map(_is_capacity, run.cells))),
             column(

@@ -61,7 +61,6 @@ def _fetched(seen: Seen) -> Fields:
 METRICS = (
     Metric(
         "Peak memory",
-        "The most memory that the services of a cell's path used together at one moment.",
         of_trial=lambda seen: {
             "peak_memory": memory_peaks(seen.samples, seen.path),
             "total_peak_memory_bytes": total_memory_peak(seen.samples, seen.path),
@@ -82,13 +81,11 @@ METRICS = (
     ),
     Metric(
         "Peak heap",
-        "The most heap that the JVMs of a service used, with garbage not collected yet.",
         columns=[Column(RESOURCES, 40, "heap\nMB", partial(_megabytes, "heap_bytes"), "list")],
         services=[ByService("peak_heap_bytes", partial(_of_services, "heap_bytes"))],
     ),
     Metric(
         "Bytes on disk",
-        "What the index or table takes on the sink's disk after a flush, per stored record.",
         of_trial=lambda seen: {
             "disk_bytes_per_record": seen.disk_bytes_per_record if seen.records >= FEWEST_FOR_DISK else None
         },
@@ -100,7 +97,6 @@ METRICS = (
     ),
     Metric(
         "Bytes from Kafka",
-        "What the tasks' consumers received from Kafka, per record.",
         of_trial=_fetched,
         of_cell=over(median_known, "fetched_bytes_per_record"),
         columns=[column(RESOURCES, 60, "bytes\nfrom\nKafka", "fetched_bytes_per_record", always=False)],

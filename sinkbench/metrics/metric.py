@@ -73,13 +73,13 @@ def column(
     table: str, place: int, head: str, path: str, shown: Callable[[float | None], str] = whole, *, always: bool = True
 ) -> Column:
     """A column of the number at a path in a cell's summary; if not `always`, only where a cell has one."""
-    return Column(
-        table,
-        place,
-        head,
-        lambda cell, _: shown(find(cell, path)),
-        shown=lambda run: always or any(find(cell, path) is not None for cell in run.cells),
-    )
+    is_shown = (lambda _: True) if always else known(path)
+    return Column(table, place, head, lambda cell, _: shown(find(cell, path)), shown=is_shown)
+
+
+def known(path: str) -> Callable[[RunSummary], bool]:
+    """Whether a cell of a run has the figure at a path in its summary."""
+    return lambda run: any(find(cell, path) is not None for cell in run.cells)
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,10 @@ class ByService:
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure: its `heading` in docs/methods.md and the first sentence there (empty: reports do not show it); the
-    fields of a TrialRecord and of a CellSummary; columns of tables with one row per cell, and `heads` of columns of
-    others; the `place` of its `exports` among all."""
+    """Its `heading` in docs/methods.md; the fields of a TrialRecord and of a CellSummary; columns of tables with
+    a row per cell, and `heads` of columns of others; the `place` of its `exports` among all."""
 
     heading: str
-    meaning: str = ""
     of_trial: Callable[[Seen], Fields] = lambda _: {}
     of_cell: Callable[[Taken], Fields] = lambda _: {}
     columns: Sequence[Column] = ()
@@ -149,38 +147,9 @@ def bounds(name: str, figure: Callable[[CellSummary, RunSummary], object]) -> tu
     return end("low"), end("high")
 
 
-def scalar(
-    name: str,
-    heading: str,
-    meaning: str,
-    of_trial: Callable[[Seen], float | None],
-    shown: tuple[str, int, str, Callable[[float | None], str]],
-    place: int = 500,
-) -> Metric:
-    """A figure that is one number per trial, stored below `figures`, with the median over the trials used for the
-    cell's rate. `shown` has the column's table, place, head and format."""
-    path = f"figures.{name}.median"
-
-    def kept(value: object) -> Fields:
-        return {"figures": {} if value is None else {name: value}}
-
-    return Metric(
-        heading,
-        meaning,
-        lambda seen: kept(of_trial(seen)),
-        lambda taken: kept(taken.spread(trial.figures.get(name) for trial in taken.used)),
-        [column(*shown[:3], path, shown[3], always=False)],
-        place=place,
-        exports=[number(name, path)],
-    )
-
-
 def fields_of(metrics: Sequence[Metric], of: Callable[[Metric], Fields]) -> dict[str, Any]:
-    """The fields of all figures together; `figures` are merged."""
-    found = [of(metric) for metric in metrics]
-    joined = {name: value for fields in found for name, value in fields.items()}
-    figures = {name: value for fields in found for name, value in fields.get("figures", {}).items()}
-    return {**joined, "figures": figures}
+    """The fields of all figures together."""
+    return {name: value for metric in metrics for name, value in of(metric).items()}
 
 
 def over(statistic: Callable[[Iterable[Any]], Any], *names: str, of: str = "used") -> Callable[[Taken], Fields]:

@@ -80,17 +80,10 @@ def _reads(taken: Taken) -> Fields:
     return {"reads": found}
 
 
-METRICS = (
-    Metric(
-        "Equal jobs",
-        "Whether two cells can answer the same queries afterwards.",
-        of_cell=lambda taken: {"queries": queries_of(taken)},
-    ),
-)
+METRICS = (Metric("Equal jobs", of_cell=lambda taken: {"queries": queries_of(taken)}),)
 READ_METRICS = (
     Metric(
         "Queries during a load",
-        "How long queries take during a load, and without one.",
         of_cell=_reads,
         columns=[
             column(READS, 10, "offered\nrecords/s", "offered_records_per_second", whole),

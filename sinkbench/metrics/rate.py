@@ -59,7 +59,6 @@ def _export(name: str, path: str) -> Export:
 METRICS = (
     Metric(
         "Records per second",
-        "How many records a cell stores per second once it is warm: the median of its valid trials.",
         of_cell=_of_cell,
         columns=[Column(CELLS, 20, "records/s", lambda cell, run: rate_and_spread(cell, _has_intervals(run))[0])],
         heads=["measured records/s", "A records/s", "B records/s"],
@@ -80,7 +79,6 @@ METRICS = (
     ),
     Metric(
         "Warm and steady",
-        "Whether a rate may be quoted: the JVMs had stopped compiling, and the rate no longer changed.",
         of_cell=lambda taken: {"at_least": taken.early},
         place=50,
         exports=[
@@ -90,7 +88,6 @@ METRICS = (
     ),
     Metric(
         "Interval",
-        "Where the true value lies with 95 % confidence; with fewer than five trials the lowest and the highest trial.",
         columns=[
             Column(
                 CELLS,

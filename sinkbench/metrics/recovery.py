@@ -72,21 +72,15 @@ def _interval(cell: CellSummary, _: RunSummary) -> str:
 METRICS = (
     Metric(
         "Rebalance",
-        "The time from the request for another number of tasks until all new tasks run.",
         of_cell=_rescale,
         columns=[
             Column(RESCALES, 10, "tasks", lambda cell, _: f"{find(cell, 'rescale.tasks_before')} to {cell.tasks}"),
             column(RESCALES, 20, "rebalance\ns", "rescale.rebalance_seconds", tenths),
         ],
     ),
-    Metric(
-        "Standstill",
-        "The longest time after that request in which nothing was stored.",
-        columns=[column(RESCALES, 30, "stand-\nstill s", "rescale.standstill_seconds", tenths)],
-    ),
+    Metric("Standstill", columns=[column(RESCALES, 30, "stand-\nstill s", "rescale.standstill_seconds", tenths)]),
     Metric(
         "Rate before and after",
-        "Records stored per second before the request for other tasks, and after the rebalance.",
         columns=[
             column(RESCALES, 40, "before\nrecords/s", "rescale.before_records_per_second", whole),
             Column(RESCALES, 50, "after\nrecords/s", lambda cell, _: whole(usable_median(cell))),
@@ -94,7 +88,6 @@ METRICS = (
     ),
     Metric(
         "Ratio to a cold start",
-        "The rate after the rebalance, divided by that of a connector started with as many tasks.",
         columns=[
             column(RESCALES, 60, "after/\ncold", "rescale.to_cold.estimate", lambda ratio: formatted(ratio, ".2f")),
             Column(RESCALES, 70, "95 %\ninterval", _interval),
@@ -103,7 +96,6 @@ METRICS = (
     ),
     Metric(
         "Faults",
-        "What became of a pipeline in which something was broken on purpose.",
         of_cell=lambda taken: {"recovery": recovery_over(trial.recovery for trial in taken.valid)},
         columns=[
             *(Column(table, 10, "fault", lambda cell, _: cell.fault or "", "words") for table in (RECOVERIES, STATUS)),
@@ -134,7 +126,6 @@ METRICS = (
     ),
     Metric(
         "Recovery",
-        "How long after the moment of a fault records came, at which rate, and with which lag.",
         columns=[
             column(RECOVERIES, 40, "first\nrecord s", "recovery.first_record_seconds", tenths),
             column(RECOVERIES, 50, "still s", "recovery.standstill_seconds", tenths),
@@ -145,7 +136,6 @@ METRICS = (
     ),
     Metric(
         "Late records",
-        "Records that were stored more than 5 s after they were due, and how late the last of them was.",
         columns=[
             column(RECOVERIES, 80, "late\nrecords", "recovery.late_records"),
             column(RECOVERIES, 90, "latest s", "recovery.latest_seconds", tenths),
@@ -153,16 +143,11 @@ METRICS = (
     ),
     Metric(
         "Truth of the status",
-        "Whether Connect said that a pipeline stood still, and when.",
         columns=[
             column(STATUS, 30, "FAILED\ntasks", "recovery.failed_tasks"),
             column(STATUS, 40, "said\nafter s", "recovery.told_seconds", tenths),
             column(STATUS, 50, "stuck s", "recovery.stuck_seconds", tenths),
         ],
     ),
-    Metric(
-        "Manual actions",
-        "What an operator had to do about a pipeline that did not recover by itself.",
-        columns=[Column(STATUS, 60, "manual\nactions", lambda cell, _: whole(_acts(cell)))],
-    ),
+    Metric("Manual actions", columns=[Column(STATUS, 60, "manual\nactions", lambda cell, _: whole(_acts(cell)))]),
 )

@@ -40,7 +40,6 @@ def _json(value: object) -> Value:
 METRICS = (
     Metric(
         "Tasks",
-        "The connector's tasks, and in brackets the number per worker.",
         of_cell=_of_cell,
         columns=[Column(CELLS, 10, "tasks\n(per\nworker)", tasks_per_worker)],
         heads=["tasks"],
@@ -55,7 +54,6 @@ METRICS = (
     ),
     Metric(
         "Placement",
-        "The number of tasks on each worker.",
         of_cell=_placement,
         place=20,
         exports=[

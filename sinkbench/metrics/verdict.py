@@ -152,12 +152,9 @@ def _named(cell: CellSummary, place: int) -> str | None:
 
 
 METRICS = (
-    Metric(
-        "Invalid trials", "Trials whose figures are not used, each with its reasons.", of_cell=_invalid, heads=["why"]
-    ),
+    Metric("Invalid trials", of_cell=_invalid, heads=["why"]),
     Metric(
         "Verdict",
-        'Whether everything that is checked held: "ok", or what went wrong.',
         of_cell=_verdict,
         columns=[
             Column(table, 200, "verdict", lambda cell, _: in_short(cell), "words")
@@ -176,7 +173,6 @@ METRICS = (
 BOTTLENECK = (
     Metric(
         "Bottleneck",
-        "What limits a cell, with the figures that show it.",
         of_cell=lambda taken: {"bottleneck": shared_cause(trial.bottleneck for trial in taken.valid or taken.trials)},
         heads=["limited by", "evidence", "also found"],
         place=270,

@@ -101,9 +101,7 @@ def _plan(path: Path) -> Plan:
 
 def _json(path: Path) -> JsonValue:
     try:
-        content: JsonValue = parse_json(read_text(path, ResultsError))
-    except FileNotFoundError:
-        raise ResultsError(f"{path}: there is no such file; restore it, or race again") from None
+        content: JsonValue = parse_json(read_text(path, ResultsError, if_missing="restore it, or race again"))
     except ValueError as broken:
         raise ResultsError(f"{path}: is not JSON ({broken}); restore it, or race again") from None
     return content

@@ -240,10 +240,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _read(path: Path) -> bytes:
-    try:
-        return read_bytes(path, UserError, _MOST_BYTES)
-    except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file; name a run below the folder of results") from None
+    return read_bytes(path, UserError, _MOST_BYTES, if_missing="name a run below the folder of results")
 
 
 def _first(invalid: ValidationError) -> str:

@@ -8,7 +8,7 @@ from sinkbench.analysis.scalability import scaling_of
 from sinkbench.metrics import METRICS
 from sinkbench.metrics.cost import with_prices
 from sinkbench.metrics.cpu import total_cpu_seconds
-from sinkbench.metrics.metric import Metric, fields_of
+from sinkbench.metrics.metric import fields_of
 from sinkbench.metrics.taken import Taken, quotable, valid_by_block
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
@@ -23,7 +23,6 @@ def summarize(
     trials: Iterable[TrialRecord],
     searches: Mapping[str, CapacitySearch] | None = None,
     limits: Sequence[Limit] = (),
-    metrics: Sequence[Metric] = METRICS,
 ) -> list[CellSummary]:
     """One summary for each of the plan's cells, in order; pilots are left out.
 
@@ -36,7 +35,7 @@ def summarize(
     for cell, own in zip(cells, _by_cell(cells, trials).values(), strict=True):
         every = [trial for trial in trials if trial.cell == cell.key]
         taken[cell.key] = Taken(cell, own, every, taken, searches.get(cell.key), limits)
-    return [_summary(taken[cell.key], metrics) for cell in cells]
+    return [_summary(taken[cell.key]) for cell in cells]
 
 
 def scalings(cells: Sequence[Cell], trials: Iterable[TrialRecord]) -> list[Scaling]:
@@ -58,8 +57,8 @@ def cpu_by_block(trials: Iterable[TrialRecord]) -> dict[int, float]:
     return {block: seconds for block, seconds in found if seconds is not None}
 
 
-def _summary(taken: Taken, metrics: Sequence[Metric]) -> CellSummary:
-    fields = fields_of(metrics, lambda metric: metric.of_cell(taken))
+def _summary(taken: Taken) -> CellSummary:
+    fields = fields_of(METRICS, lambda metric: metric.of_cell(taken))
     return CellSummary.model_validate({**taken.cell.identity(), **fields})
 
 

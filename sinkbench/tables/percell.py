@@ -15,7 +15,7 @@ from sinkbench.metrics.connections import LOADS, POOLS
 from sinkbench.metrics.cost import COSTS
 from sinkbench.metrics.durability import DURABILITY
 from sinkbench.metrics.memory import RESOURCES
-from sinkbench.metrics.metric import Column, find
+from sinkbench.metrics.metric import Column, find, known
 from sinkbench.metrics.names import folded, marked_name
 from sinkbench.metrics.queries import READS
 from sinkbench.metrics.rate import CELLS
@@ -64,10 +64,10 @@ _KINDS = (
     CellTable(RESCALES, "rescale", has=lambda cell: cell.rescale is not None, fits=True),
     CellTable(RECOVERIES),
     CellTable(STATUS),
-    CellTable(READS, needs=lambda run: any(cell.reads_per_second is not None for cell in run.cells)),
+    CellTable(READS, needs=known("reads_per_second")),
     CellTable(CHANGES, "changes", _marked, changes_keys),
     CellTable(POOLS, "pooler", _marked, lambda cell: cell.pool is not None),
-    CellTable(DURABILITY, "durability", _marked, needs=lambda run: any(cell.durability for cell in run.cells)),
+    CellTable(DURABILITY, "durability", _marked, needs=known("durability")),
     CellTable(
         RESOURCES,
         "memory and disk",

@@ -15,20 +15,13 @@ EQUAL = 0.1
 # Half of this stored 68 % of the records/s (docs/studies/one-connector-two-sinks.md).
 LEAST_REQUEST_BYTES = 500_000
 TOLERANCE = "errors.tolerance"
-NO_RECORDS = "all records of a key are in one partition, and a task without records has nothing to do"
 
 
 def race_refused(facts: Facts) -> Iterator[Found | NotSeen]:
     if facts.plan is not None and Area.CONNECT in facts.unseen:
         yield NotSeen(facts.unseen[Area.CONNECT])
     for line in facts.refusals:
-        yield Found(
-            f"plan {facts.plan}",
-            line,
-            "a race of this plan ends before its first trial",
-            "the line says what to do",
-            invalidates=True,
-        )
+        yield Found(f"plan {facts.plan}", line)
 
 
 def failed_tasks(facts: Facts) -> Iterator[Found]:
@@ -36,15 +29,7 @@ def failed_tasks(facts: Facts) -> Iterator[Found]:
         if each.planned or not (each.failed or each.state == "FAILED"):
             continue
         what = f"{each.failed} of {each.tasks} tasks FAILED" if each.failed else "the connector FAILED"
-        yield Found(
-            each.name,
-            what + (f": {each.cause}" if each.cause else ""),
-            "what they should read stays unread, until the tasks that are left get their partitions and fail, too",
-            "remove the cause, then start them again:"
-            f" {facts.worker_curl} -X POST"
-            f" '{facts.worker}/connectors/{each.name}/restart?includeTasks=true&onlyFailed=true'",
-            invalidates=True,
-        )
+        yield Found(each.name, what + (f": {each.cause}" if each.cause else ""))
 
 
 def uneven_tasks(facts: Facts) -> Iterator[Found]:
@@ -59,11 +44,7 @@ def uneven_tasks(facts: Facts) -> Iterator[Found]:
         yield Found(
             each.name,
             f"its {each.tasks} tasks are spread unevenly over {facts.workers} workers ({spread})",
-            "Connect deals out the tasks of all connectors together, each to the worker that has fewest: one worker"
-            " then works for others, and the slowest sets the pace",
-            f"give every connector a multiple of {facts.workers} tasks, or stop the others; then sinkbench scale"
-            f" {each.name} {max(1, round(each.tasks / facts.workers))}",
-            invalidates=True,
+            values={"tasks": max(1, round(each.tasks / facts.workers))},
         )
 
 
@@ -71,17 +52,10 @@ def other_connectors(facts: Facts) -> Iterator[Found]:
     others = [each for each in facts.running if not each.trials]
     if facts.plan is None and len(others) == len(facts.running):
         return
+    alone = "a race on your own stack is refused while another connector runs"
+    why = "a trial with interference is in no rate" if facts.shared else alone
     for each in others:
-        yield Found(
-            each.name,
-            f"it runs {counted(each.tasks, 'task')} on the same workers",
-            "a trial with interference is in no rate"
-            if facts.shared
-            else "a race on your own stack is refused while another connector runs",
-            f"{facts.worker_curl} -X PUT {facts.worker}/connectors/{each.name}/stop"
-            " (the same with /resume starts it again)",
-            invalidates=True,
-        )
+        yield Found(each.name, f"it runs {counted(each.tasks, 'task')} on the same workers", why)
 
 
 def more_tasks_than_partitions(facts: Facts) -> Iterator[Found | NotSeen]:
@@ -96,9 +70,7 @@ def more_tasks_than_partitions(facts: Facts) -> Iterator[Found | NotSeen]:
             each.name,
             f"{each.tasks} tasks read {partitions} partitions, so that {each.tasks - partitions} of them have nothing"
             " to do",
-            "a partition is read by one task, so that further tasks only take memory and connections",
-            f"{scale}use a topic with {each.tasks} partitions, or more",
-            invalidates=True,
+            values={"scale": scale, "tasks": each.tasks},
         )
 
 
@@ -117,9 +89,7 @@ def few_keys(facts: Facts) -> Iterator[Found | NotSeen]:
             f"plan {facts.plan}",
             f"{counted(keys, 'key')}: about {filled:.0f} of {partitions} partitions get records, for up to"
             f" {counted(most, 'task')}",
-            NO_RECORDS,
-            f"raise load.keys to {math.ceil(8 * partitions * math.log(max(partitions, 2))):,} or more",
-            invalidates=True,
+            values={"keys": math.ceil(8 * partitions * math.log(max(partitions, 2)))},
         )
 
 
@@ -133,9 +103,8 @@ def empty_partitions(facts: Facts) -> Iterator[Found | NotSeen]:
         yield Found(
             each.name,
             f"{filled} of the {len(counts)} partitions that it reads have records, for {counted(each.tasks, 'task')}",
-            NO_RECORDS,
-            f"use at least {LEAST_PER_PARTITION * len(counts)} different keys, or none, in what fills the topic",
             invalidates=filled < each.tasks,
+            values={"keys": LEAST_PER_PARTITION * len(counts)},
         )
 
 
@@ -148,13 +117,8 @@ def _topics_not_seen(facts: Facts) -> Iterator[NotSeen]:
 def request_a_record(facts: Facts) -> Iterator[Found]:
     for each in facts.in_question:
         if (setting := one_by_one(each.config)) is not None:
-            yield Found(
-                each.label,
-                f"it sends a request for each record: {setting.partition(';')[0]}",
-                "each record costs a round trip, and the work of a request in worker and sink; that, and not the"
-                " database, is then what is measured",
-                setting.partition("; ")[2],
-            )
+            what, _, fix = setting.partition("; ")
+            yield Found(each.label, f"it sends a request for each record: {what}", fix=fix)
 
 
 def batch_beyond_poll(facts: Facts) -> Iterator[Found]:
@@ -168,8 +132,7 @@ def batch_beyond_poll(facts: Facts) -> Iterator[Found]:
             yield Found(
                 each.label,
                 f"{key} is {records:,}, and a poll brings at most {most:,} records{of_bytes} ({limit})",
-                "a poll never fills the batch; an aggregate waits for further polls, or for its timeout",
-                f"raise {limit}, or lower {key} to {most:,}",
+                values={"limit": limit, "key": key, "most": most},
             )
 
 
@@ -180,8 +143,7 @@ def small_requests(facts: Facts) -> Iterator[Found]:
             yield Found(
                 each.label,
                 f"its bulk requests have at most {found[1]:,} bytes ({found[0]})",
-                "each request costs Elasticsearch and the worker as much as hundreds of records",
-                f"raise {found[0]}, until a request has {LEAST_REQUEST_BYTES:,} bytes or more",
+                values={"limit": found[0], "least": LEAST_REQUEST_BYTES},
             )
 
 
@@ -201,10 +163,6 @@ def standing_still(facts: Facts) -> Iterator[Found]:
             each.name,
             f"its tasks are RUNNING, and in {len(seen.still)} of {counted(all_of, 'partition')} ({still}) nothing was"
             f" committed for {in_time(seen.readings[-1][0])}{waits}{each.said and f'; a log says: {each.said}'}",
-            "a task that waits for its sink, or tries the same records again and again, is RUNNING to Connect",
-            "find what the sink waits for (a lock, a full disk or queue), then start the tasks again:"
-            f" {facts.worker_curl} -X POST '{facts.worker}/connectors/{each.name}/restart?includeTasks=true'",
-            invalidates=True,
         )
 
 
@@ -218,21 +176,14 @@ def lag_grows(facts: Facts) -> Iterator[Found]:
             yield Found(
                 each.name,
                 f"{came:,.0f} records/s arrive, {read:,.0f} are read, {sum(seen.unread.values()):,} are unread{eaten}",
-                "what is deleted before it is read is lost, and no error says so",
-                f"more tasks (sinkbench scale {each.name} N), larger batches, and until then a larger retention.ms",
             )
 
 
 def no_dead_letter_queue(facts: Facts) -> Iterator[Found]:
     for each in facts.in_question:
         if each.config.get(TOLERANCE, "none").lower() == "all" and not each.config.get(QUEUE):
-            yield Found(
-                each.label,
-                f"{TOLERANCE} is all, and there is no {QUEUE}",
-                "a record that cannot be read or stored is dropped silently, and its offset is committed",
-                f"set {QUEUE}=dlq-{each.label.rpartition('/')[2]}, or {TOLERANCE}=none",
-                invalidates=True,
-            )
+            name = each.label.rpartition("/")[2]
+            yield Found(each.label, f"{TOLERANCE} is all, and there is no {QUEUE}", values={"name": name})
 
 
 def durability_differs(facts: Facts) -> Iterator[Found]:
@@ -245,13 +196,7 @@ def durability_differs(facts: Facts) -> Iterator[Found]:
     safe = [name for name, lines in found.items() if not lines]
     for name, lines in found.items():
         if lines and safe:
-            yield Found(
-                name,
-                f"{', '.join(lines)}; {' and '.join(safe)} has what it acknowledges on its disk",
-                "a sink that promises less is faster for that alone: the comparison is unfair",
-                "set it as it is by default, or the other sink alike",
-                invalidates=True,
-            )
+            yield Found(name, f"{', '.join(lines)}; {' and '.join(safe)} has what it acknowledges on its disk")
 
 
 RULES = (

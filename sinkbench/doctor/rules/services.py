@@ -67,8 +67,8 @@ def too_many_connections(facts: Facts) -> Iterator[Found | NotSeen]:
                 f"{asked.words} connections, and the database has {free} for them: {database.most_connections} at"
                 f" most, less {database.reserved} that are reserved and {used} of others",
                 FAILS if asked.least > free else "a pool that grows may find none left",
-                f"{asked.less}, go through a pooler, or raise max_connections",
                 invalidates=asked.least > free,
+                values={"less": asked.less},
             )
 
 
@@ -90,10 +90,7 @@ def small_pool(facts: Facts) -> Iterator[Found | NotSeen]:
             )
         if pooler.settings.size is not None and asked.by.tasks > pooler.settings.size:
             yield Found(
-                asked.by.label,
-                f"{asked.by.tasks} tasks share {pooler.settings.size} connections to the database",
-                "tasks wait for one another in the pooler, which a trial's rate and its latency show",
-                "raise default_pool_size, as long as the database has the cores for it, or use fewer tasks",
+                asked.by.label, f"{asked.by.tasks} tasks share {pooler.settings.size} connections to the database"
             )
 
 
@@ -108,10 +105,6 @@ def prepared_statements(facts: Facts) -> Iterator[Found]:
             yield Found(
                 each.label,
                 f"it goes through a pooler in {pooler.settings.mode} mode, and prepareThreshold is {threshold}",
-                "from then on the driver prepares its statements on one connection of the pool, and runs them on"
-                ' another, which knows none of that name ("prepared statement does not exist"): tasks fail',
-                "add prepareThreshold=0 to the URL, or set max_prepared_statements in PgBouncer 1.21 or later",
-                invalidates=True,
             )
 
 
@@ -129,7 +122,6 @@ def full_disk(facts: Facts) -> Iterator[Found | NotSeen]:
                     f"{percent(1 - node.free_bytes / node.disk_bytes)} of its disk are used,"
                     f" {node.free_bytes / 1e9:.1f} GB are free: beyond the {stage} watermark, {marks[stage]}",
                     STAGES[stage],
-                    "free some, or move the data to a larger disk",
                     invalidates=stage == "flood",
                 )
 
@@ -152,14 +144,7 @@ def little_memory(facts: Facts) -> Iterator[Found]:
     available, needed = facts.machine.available_bytes, facts.machine.needed_bytes
     if available is not None and available < max(needed, LEAST_AVAILABLE_BYTES):
         wants = f", and the stack takes about {needed / 1e9:.1f} GB" if needed else ""
-        yield Found(
-            "machine",
-            f"{available / 1e9:.1f} GB of memory are available{wants}",
-            "what does not fit is swapped, or the kernel ends a service in the middle of a trial",
-            "end other programs, or lower SINKBENCH_KAFKA_HEAP, SINKBENCH_CONNECT_HEAP,"
-            " SINKBENCH_ELASTICSEARCH_HEAP or SINKBENCH_WORKERS",
-            invalidates=True,
-        )
+        yield Found("machine", f"{available / 1e9:.1f} GB of memory are available{wants}")
 
 
 def little_disk(facts: Facts) -> Iterator[Found]:
@@ -168,9 +153,6 @@ def little_disk(facts: Facts) -> Iterator[Found]:
         yield Found(
             "disk",
             f"{free / 1e9:.1f} GB free where the services keep their data, at least {least / 1e9:.0f} GB are needed",
-            "a race does not begin",
-            "free some, or (local stack) set SINKBENCH_HOME to a folder on another disk",
-            invalidates=True,
         )
 
 

@@ -184,8 +184,7 @@ def unsafe_of(settings: Mapping[str, Any]) -> tuple[str, ...]:
 def target_of(file: Path) -> tuple[str, ...]:
     """The same of the index that a file creates, the body of `PUT /INDEX`. Raises TargetError if it cannot be used."""
     try:
-        return unsafe_of(flat_settings(parse_json(read_text(file, TargetError)).get("settings", {})))
-    except FileNotFoundError:
-        raise TargetError(f"{file}: there is no such file; restore it") from None
+        asked = parse_json(read_text(file, TargetError, if_missing="restore it"))
+        return unsafe_of(flat_settings(asked.get("settings", {})))
     except (ValueError, AttributeError, TypeError) as error:
         raise TargetError(f"{file}: cannot be used as an index: {error}") from None

@@ -15,14 +15,14 @@ from psycopg.rows import dict_row
 
 from loadgen.reading import read_text
 from sinkbench.analysis.pooler import POOL_QUERIES, POOL_TRANSACTIONS, POOL_WAIT_SECONDS, POOL_WAITING, POOL_WORST_WAIT
-from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS, STANDBY_BYTES, STANDBY_MS
+from sinkbench.analysis.samples import OTHER_POOL_CLIENTS
 from sinkbench.analysis.words import percent
 from sinkbench.bottleneck.evidence import Evidence
 from sinkbench.bottleneck.rules import Finding, Rule, may_be_sink, share_of_tasks
 from sinkbench.errors import ServiceError, TargetError
 from sinkbench.services.failures import in_one_line, map_exceptions, maps_exceptions
 from sinkbench.sinks.jdbcurl import given, jdbc_url
-from sinkbench.sinks.postgres.session import APPLICATION, UNSAFE_IF_OFF, Connection, Console, connect, pooling
+from sinkbench.sinks.postgres.session import APPLICATION, UNSAFE_IF_OFF, Connection, Console, connect, pooling, read_sql
 from sinkbench.sinks.values import (
     Checkup,
     Database,
@@ -46,39 +46,6 @@ STATS = {
 }
 OF_POOLER = ("SERVERS", "CLIENTS")
 SERVERS = ("sv_active", "sv_idle", "sv_used", "sv_tested", "sv_login")
-# What each backend does now. WAL has wait events of its own within LWLock and IO. A backend that waits for its client
-# outside a transaction is idle.
-ACTIVITY = {
-    "backends": "count(*)",
-    OTHER_CONNECTIONS: "count(*) FILTER (WHERE backend_start < %s::timestamptz)",
-    "pg_busy": "count(*) FILTER (WHERE state <> 'idle')",
-    "pg_wait_lock": "count(*) FILTER (WHERE wait_event_type = 'Lock')",
-    "pg_wait_wal": "count(*) FILTER (WHERE wait_event_type IN ('LWLock', 'IO') AND wait_event ILIKE 'wal%%')",
-    "pg_wait_lwlock": "count(*) FILTER (WHERE wait_event_type = 'LWLock' AND wait_event NOT ILIKE 'wal%%')",
-    "pg_wait_io": "count(*) FILTER (WHERE wait_event_type = 'IO' AND wait_event NOT ILIKE 'wal%%')",
-    "pg_wait_client": "count(*) FILTER (WHERE wait_event_type = 'Client' AND state <> 'idle')",
-}
-# How far the furthest standby is from having applied what is written.
-STANDBYS = {
-    STANDBY_BYTES: "(SELECT max(pg_wal_lsn_diff(CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_lsn() END,"
-    " replay_lsn)) FROM pg_stat_replication)",
-    STANDBY_MS: "(SELECT 1000 * extract(epoch FROM max(replay_lag)) FROM pg_stat_replication)",
-}
-OF_CLIENTS = """
-    FROM pg_stat_activity
-    WHERE backend_type = 'client backend' AND datname = current_database() AND application_name <> %s
-"""
-# The sequence also counts insertions that turn into updates, but no deletions. These are counted for tables with a key,
-# whose rows connectors may delete.
-STORED = "coalesce(pg_sequence_last_value(%s), 0) + pg_stat_get_tuples_deleted(%s)"
-READ = f"SELECT {STORED}, {', '.join([*ACTIVITY.values(), *STANDBYS.values()])} {OF_CLIENTS}".encode()
-BACKENDS = f"SELECT count(*) {OF_CLIENTS}".encode()
-# A table of another schema, as a trial's may be, is named with its schema.
-WRITTEN = """
-    SELECT CASE schemaname WHEN 'public' THEN relname ELSE schemaname || '.' || relname END,
-        n_tup_ins + n_tup_upd + n_tup_del
-    FROM pg_stat_user_tables
-"""
 # Without this right a role does not see the kind and name of others' connections.
 SEES_BACKENDS = "SELECT pg_has_role('pg_read_all_stats', 'USAGE')"
 # Shares of the tasks' time from which on a wait limits.
@@ -87,17 +54,6 @@ CLIENT_WAITING = 0.5
 TIMEOUT_SECONDS = 10
 # pgjdbc's application name, unless its URL sets `ApplicationName`, and that of our own connector.
 DRIVERS = ("PostgreSQL JDBC Driver", "sinkbench-reference")
-# PostgreSQL has `reserved_connections` since version 16.
-ASKED = """
-    SELECT current_setting('max_connections')::int AS most,
-        current_setting('superuser_reserved_connections')::int
-            + coalesce(current_setting('reserved_connections', true), '0')::int AS reserved,
-        pg_has_role('pg_read_all_stats', 'USAGE') AS sees,
-        (SELECT coalesce(sum(numbackends), 0) FROM pg_stat_database) AS backends
-"""
-SESSIONS = """
-    SELECT application_name AS name, client_port AS port FROM pg_stat_activity WHERE backend_type = 'client backend'
-"""
 OFF = "SELECT name FROM pg_settings WHERE name = ANY(%s) AND current_setting(name) = 'off'"
 UNLOGGED = re.compile(r"\bCREATE\s+UNLOGGED\s+TABLE\b", re.IGNORECASE)
 Row = Mapping[str, Any]
@@ -161,17 +117,17 @@ class Clients:
     def reading(self, sequence: int, keyed: int) -> SinkReading:
         """Records stored, by a table's sequence and, if it has a key, by its deletions; and the connections."""
         values = [sequence, keyed, self._since, APPLICATION]
-        ((stored, *seen),) = self._connection.execute(READ, values).fetchall()
-        known = zip((*ACTIVITY, *STANDBYS), seen, strict=True) if self._sees_backends else ()
-        signs = {name: float(value) for name, value in known if value is not None}
-        backends = None if (counted := signs.pop("backends", None)) is None else int(counted)
-        return SinkReading(stored, backends, signs)
+        with self._connection.cursor(row_factory=dict_row) as cursor:
+            (found,) = cursor.execute(read_sql("reading"), values).fetchall()
+        stored, backends = found.pop("stored"), found.pop("backends")
+        signs = {name: float(value) for name, value in found.items() if value is not None}
+        return SinkReading(stored, backends, signs) if self._sees_backends else SinkReading(stored, None, {})
 
     def seen(self) -> SinkOthers:
-        written = {str(table): int(rows) for table, rows in self._connection.execute(WRITTEN)}
+        written = {str(table): int(rows) for table, rows in self._connection.execute(read_sql("written"))}
         if not self._sees_backends:
             return SinkOthers(None, written)
-        ((backends,),) = self._connection.execute(BACKENDS, [APPLICATION]).fetchall()
+        ((backends,),) = self._connection.execute(read_sql("backends"), [APPLICATION]).fetchall()
         servers, clients = (0, 0) if self._pooler is None else (len(self._pooler.rows(of)) for of in OF_POOLER)
         return SinkOthers(max(int(backends) - servers, 0) + clients, written)
 
@@ -244,8 +200,8 @@ RULES: tuple[Rule, ...] = (lock_waits, pool_waits, wal_waits, waits_for_disk, wa
 def look(endpoints: Endpoints) -> SinkState:
     """PostgreSQL, and PgBouncer if the stack has one. Raises ServiceError if PostgreSQL does not answer."""
     with map_exceptions(psycopg.Error), open_console(endpoints.sinks["postgres"].address) as connection:
-        asked = connection.execute(ASKED).fetchall()[0]
-        sessions = connection.execute(SESSIONS).fetchall()
+        asked = connection.execute(read_sql("limits")).fetchall()[0]
+        sessions = connection.execute(read_sql("sessions")).fetchall()
         off = {str(row["name"]) for row in connection.execute(OFF, [[*UNSAFE_IF_OFF]])}
         name = connection.info.dbname
     unsafe = tuple(f"{each} is off" for each in UNSAFE_IF_OFF if each in off)
@@ -275,10 +231,7 @@ def database_of(asked: Row, sessions: Sequence[Row], pooled: Container[int]) -> 
 
 def target_of(file: Path) -> tuple[str, ...]:
     """Why a crash loses rows of the table that a file of SQL would create. Raises TargetError if it cannot be read."""
-    try:
-        text = read_text(file, TargetError)
-    except FileNotFoundError:
-        raise TargetError(f"{file}: there is no such file; restore it") from None
+    text = read_text(file, TargetError, if_missing="restore it")
     return ("the table is UNLOGGED",) if UNLOGGED.search(text) else ()
 
 

@@ -23,30 +23,6 @@ from sinkbench.sinks.values import Arrivals, ArrivalWatch, SinkBloat
 from sinkbench.stack import Endpoints
 from sinkbench.suggest import did_you_mean
 
-COLUMNS = """
-    SELECT attname FROM pg_attribute
-    WHERE attrelid = to_regclass(format('%%I.%%I', %s::text, %s::text)) AND attnum > 0 AND NOT attisdropped
-"""
-KEYED = """
-    SELECT attrelid FROM pg_attribute WHERE attrelid = to_regclass(quote_ident(%s)) AND attname = 'key'
-        AND NOT attisdropped
-"""
-# A partitioned table itself has no pages.
-SIZE = """
-    WITH RECURSIVE parts(oid) AS (
-        SELECT to_regclass(quote_ident(%s))::oid UNION SELECT inhrelid FROM pg_inherits JOIN parts ON inhparent = oid
-    ) SELECT sum(pg_total_relation_size(oid)) FROM parts
-"""
-BLOAT = """
-    SELECT pg_stat_get_dead_tuples(to_regclass(quote_ident(%s))), deadlocks, xact_rollback
-    FROM pg_stat_database WHERE datname = current_database()
-"""
-# Tables and views that a user may name; `visible` ones without their schema.
-TABLES = """
-    SELECT pg_class.oid, nspname, relname, pg_table_is_visible(pg_class.oid)
-    FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
-    WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND nspname !~ '^pg_' AND nspname <> 'information_schema'
-"""
 # All digits of numbers, whatever the role is set to.
 READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL extra_float_digits = 1"
 ROWS_AT_ONCE = 50_000
@@ -75,7 +51,7 @@ ROW = Audited(*map(sql.SQL, ("bench_run", "bench_seq::text", "bench_due_us::text
 
 def columns_of(connection: Connection, table: str, schema: str = "public") -> frozenset[str]:
     """The names of a table's columns; empty if there is no such table."""
-    return frozenset(str(name) for (name,) in connection.execute(COLUMNS, [schema, table]).fetchall())
+    return frozenset(str(name) for (name,) in connection.execute(read_sql("columns"), [schema, table]).fetchall())
 
 
 def audited_in(connection: Connection, table: str, schema: str = "public") -> Audited:
@@ -86,12 +62,12 @@ def audited_in(connection: Connection, table: str, schema: str = "public") -> Au
 
 def key_table(connection: Connection, table: str) -> int:
     """The OID of a table that has a column `key`; 0 if it has none or does not exist."""
-    return next((int(found) for (found,) in connection.execute(KEYED, [table])), 0)
+    return next((int(found) for (found,) in connection.execute(read_sql("keyed"), [table])), 0)
 
 
 def disk_bytes(connection: Connection, table: str) -> int | None:
     """Bytes of a table's files, which include all of its pages, also those that are not written yet."""
-    ((size,),) = connection.execute(SIZE, [table]).fetchall()
+    ((size,),) = connection.execute(read_sql("size"), [table]).fetchall()
     return None if size is None else int(size)
 
 
@@ -161,7 +137,7 @@ class Stored:
             raise TargetError(f"{why}, as by target: postgres/keyed.sql") from None
 
     def bloat(self, target: str) -> SinkBloat:
-        ((dead, deadlocks, rollbacks),) = self._connection.execute(BLOAT, [target]).fetchall()
+        ((dead, deadlocks, rollbacks),) = self._connection.execute(read_sql("bloat"), [target]).fetchall()
         return SinkBloat(int(dead), int(deadlocks), int(rollbacks), disk_bytes(self._connection, target))
 
     def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
@@ -194,7 +170,7 @@ class ExistingTable:
         # PgBouncer may have no prepared statements.
         self._connection = connect(endpoints.sinks["postgres"].address, prepare_threshold=None)
         found: dict[str, tuple[int, str, str]] = {}
-        for oid, schema, name, is_visible in self._connection.execute(TABLES):
+        for oid, schema, name, is_visible in self._connection.execute(read_sql("tables")):
             found |= dict.fromkeys([f"{schema}.{name}", *([name] if is_visible else [])], (oid, schema, name))
         if target not in found:
             raise StackError(f"postgres:{target}: there is no such table{did_you_mean(target, found)}")

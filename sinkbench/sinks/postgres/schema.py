@@ -14,16 +14,6 @@ from sinkbench.sinks.postgres.session import SCHEMA_TABLE, Connection, read_sql,
 # The comment on tables and schemas that sinkbench created; what lacks it belongs to others.
 MARK = "made by sinkbench for a trial; it may be dropped"
 
-TABLE = """
-    SELECT pg_class.oid::bigint, relkind IN ('r', 'p'),
-        EXISTS (SELECT FROM pg_attribute WHERE attrelid = pg_class.oid AND attidentity <> '')
-    FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s AND relname = %s
-"""
-# Functions that use their caller's path, except procedures: with settings of their own these could not commit.
-FUNCTIONS = """
-    SELECT pg_proc.oid::regprocedure::text FROM pg_proc JOIN pg_namespace ON pg_namespace.oid = pronamespace
-    WHERE nspname = %s AND prokind = 'f' AND NOT coalesce(array_to_string(proconfig, ' '), '') LIKE '%%search_path=%%'
-"""
 MARKED = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
 
 Objects = Mapping[tuple[str, int], str]
@@ -64,7 +54,7 @@ def make(connection: Connection, text: str, target: str) -> None:
             raise FileError(problem)
         table = _checked_table(connection, target)
         belonging = [str(name) for (name,) in run(read_sql("belonging"), {"table": table}).fetchall()]
-        for (function,) in run(FUNCTIONS, [target]).fetchall():
+        for (function,) in run(read_sql("functions"), [target]).fetchall():
             # PostgreSQL has quoted the function's name itself.
             run(sql.SQL("ALTER FUNCTION {} SET search_path TO {}, public").format(sql.SQL(function), schema))
         _move(connection, target, belonging)
@@ -119,7 +109,7 @@ def _elsewhere(connection: Connection, schema: str) -> dict[tuple[str, int], str
 
 def _checked_table(connection: Connection, schema: str) -> int:
     """The OID of the table that the file created. Raises FileError if it lacks something."""
-    found = connection.execute(TABLE, [schema, SCHEMA_TABLE]).fetchall()
+    found = connection.execute(read_sql("table"), [schema, SCHEMA_TABLE]).fetchall()
     if not found:
         raise FileError(f"it makes no table {SCHEMA_TABLE}")
     ((table, is_table, has_identity),) = found

@@ -28,26 +28,9 @@ APPLICATION = "sinkbench"
 UNSAFE_IF_OFF = ("fsync", "synchronous_commit", "full_page_writes")
 DURABILITY = (*UNSAFE_IF_OFF, "wal_level", "synchronous_standby_names", "wal_writer_delay")
 TUNING = ("wal_compression", "max_wal_size", "shared_buffers")
-# As in a connection that sets nothing itself.
-SETTINGS = """
-    SELECT name, CASE name WHEN 'synchronous_commit' THEN reset_val ELSE current_setting(name) END
-    FROM pg_settings WHERE name = ANY(%s)
-"""
-# The table, or one of its partitions.
-UNLOGGED = """
-    SELECT FROM pg_class WHERE relpersistence = 'u' AND (oid = to_regclass(quote_ident(%s))
-    OR oid IN (SELECT relid FROM pg_partition_tree(to_regclass(quote_ident(%s)))))
-"""
 # As a server reads them on its command line: `-c NAME=VALUE`, `-cNAME=VALUE` or `--NAME=VALUE`.
 _OPTION = re.compile(r"(?:^|\s)(?:-c\s*|--)([\w.-]+)=(\S*)")
 _SWITCH = {**dict.fromkeys(("true", "yes", "1"), "on"), **dict.fromkeys(("false", "no", "0"), "off")}
-# A user's own schema would come first, and hide what a connector writes to. Creating and dropping waits for no standby,
-# which may be the one that is down.
-_SESSION = """
-    SET search_path TO public;
-    SELECT set_config('synchronous_commit', 'local', false)
-    WHERE current_setting('synchronous_commit') IN ('on', 'remote_write', 'remote_apply')
-"""
 _POOLER: Settable = Settable(
     {
         "pool_mode": one_of("session", "transaction", "statement"),
@@ -66,17 +49,10 @@ SETTABLE: Mapping[str, Settable] = {
 }
 # Any user may set a PostgreSQL parameter whose name has a dot.
 _BEFORE = "sinkbench.before_"
-_OF_DATABASE = """
-    SELECT unnest(setconfig) FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
-    WHERE datname = current_database() AND setrole = 0
-"""
-ASKED = """
-    SELECT pg_is_in_recovery() AS follows, current_setting('synchronous_standby_names') AS names, pid,
-        application_name AS name, state, sync_state
-    FROM (VALUES (1)) AS here LEFT JOIN pg_stat_replication ON true
-"""
 WRITTEN = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_flush_lsn()::text END"
 UNAPPLIED = "SELECT pid FROM pg_stat_replication WHERE replay_lsn < %s::pg_lsn"
+_FILE = files("sinkbench.sinks.postgres").joinpath("statements.sql").read_text(encoding="utf-8")
+_STATEMENTS = dict(re.findall(r"^-- name: (\w+)\n(.+?)(?=^-- name: |\Z)", _FILE, re.MULTILINE | re.DOTALL))
 # A standby reports at once when it has applied all that it has.
 APPLY_SECONDS = 2.0
 
@@ -87,17 +63,17 @@ def connect(dsn: str, **more: Any) -> Connection:
 
 
 def read_sql(name: str) -> sql.SQL:
-    """The SQL of this package's file of that name."""
-    return sql.SQL(files("sinkbench.sinks.postgres").joinpath(f"{name}.sql").read_text(encoding="utf-8"))
+    """The statement of that name in `statements.sql`."""
+    return sql.SQL(_STATEMENTS[name])
 
 
 def set_session(connection: Connection) -> None:
     """Sets a connection of sinkbench's own, until it ends or runs `RESET ALL`."""
-    connection.execute(_SESSION)
+    connection.execute(read_sql("session"))
 
 
 def is_unlogged(connection: Connection, table: str) -> bool:
-    return bool(connection.execute(UNLOGGED, [table, table]).fetchall())
+    return bool(connection.execute(read_sql("unlogged"), [table, table]).fetchall())
 
 
 def settings_of(connection: Connection, table: str, config: Mapping[str, str]) -> SinkSettings:
@@ -113,7 +89,7 @@ def settings_of(connection: Connection, table: str, config: Mapping[str, str]) -
 
 def session_settings(connection: Connection, wanted: Sequence[str], config: Mapping[str, str]) -> dict[str, str]:
     """The server's settings as they are in sessions of a connector with this configuration."""
-    found = {str(name): str(value) for name, value in connection.execute(SETTINGS, [[*wanted]])}
+    found = {str(name): str(value) for name, value in connection.execute(read_sql("settings"), [[*wanted]])}
     # What was set for the database since this connection began applies to connectors' sessions.
     found |= {name: value for name, value in of_database(connection).items() if name in wanted}
     return found if (commit := own_commit(config)) is None else {**found, "synchronous_commit": commit}
@@ -132,7 +108,7 @@ def own_commit(config: Mapping[str, str]) -> str | None:
 
 
 def of_database(connection: Connection) -> dict[str, str]:
-    return dict(str(line).split("=", 1) for (line,) in connection.execute(_OF_DATABASE))
+    return dict(str(line).split("=", 1) for (line,) in connection.execute(read_sql("of_database")))
 
 
 def database_set(connection: Connection, given: Mapping[str, str]) -> None:
@@ -244,7 +220,7 @@ class Server:
         commit = session_settings(self._connection, ["synchronous_commit"], config).get("synchronous_commit")
         behind = _behind(self._connection) if commit == "remote_apply" else set()
         with self._connection.cursor(row_factory=dict_row) as cursor:
-            rows = cursor.execute(ASKED).fetchall()
+            rows = cursor.execute(read_sql("standbys")).fetchall()
         return database_replication(bool(rows[0]["follows"]), str(rows[0]["names"]), standbys_of(rows, behind))
 
 
@@ -258,7 +234,7 @@ def _behind(connection: Connection) -> set[int]:
 
 
 def standbys_of(rows: Iterable[Mapping[str, Any]], behind: Container[int] = ()) -> list[Standby]:
-    """The standbys in rows of `ASKED`, one even without any; `behind` are WAL senders of those that do not apply."""
+    """The standbys in rows of `standbys`, one even without any; `behind` are WAL senders of those that do not apply."""
     return [
         Standby(row["name"], row["state"], row["sync_state"], row["pid"] not in behind)
         for row in rows

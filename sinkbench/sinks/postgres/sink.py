@@ -21,6 +21,7 @@ from sinkbench.sinks.postgres.session import (
     Server,
     connect,
     is_unlogged,
+    read_sql,
     set_session,
     settings_of,
 )
@@ -28,15 +29,6 @@ from sinkbench.sinks.postgres.writing import Writes
 from sinkbench.sinks.values import Created, SinkReading, SinkSettings
 from sinkbench.stack import Endpoints
 
-IDENTITY = """
-    SELECT pg_get_serial_sequence(quote_ident(%s), attname)::regclass::oid FROM pg_attribute
-    WHERE attrelid = to_regclass(quote_ident(%s)) AND attidentity <> ''
-"""
-LEFTOVERS = """
-    SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')
-        AND starts_with(relname, %s) AND obj_description(oid, 'pg_class') = %s
-    UNION SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s) AND obj_description(oid, 'pg_namespace') = %s
-"""
 COMMENT = "SELECT obj_description(oid, 'pg_class') FROM pg_class WHERE oid = to_regclass(quote_ident(%s))"
 # Only a transaction that writes gets an id, so the ids count commits of records, not the look-ups of the schema that a
 # connector makes before every batch, which are transactions, too.
@@ -82,16 +74,14 @@ class PostgresSink:
             disk_to_fill=self._writes,
         )
 
-    def _query(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        return self._connection.execute(query.encode(), values or None).fetchall()
+    def _query(self, query: str | sql.SQL, *values: Any) -> list[tuple[Any, ...]]:
+        return self._connection.execute(query, values or None).fetchall()
 
     def create(self, target: str, file: Path | None = None) -> Created:
         file = file or self._schema_file
         try:
-            make(self._connection, read_text(file, TargetError), target)
+            make(self._connection, read_text(file, TargetError, if_missing="restore it"), target)
             self._checkpoint()
-        except FileNotFoundError:
-            raise TargetError(f"{file}: there is no such file; restore it") from None
         except (FileError, psycopg.Error) as error:
             # What a file has committed itself remains.
             if isinstance(error, FileError) and schema_comment(self._connection, target) == MARK:
@@ -123,7 +113,7 @@ class PostgresSink:
         remove(self._connection, target)
 
     def leftovers(self, prefix: str) -> list[str]:
-        return sorted(str(name) for (name,) in self._query(LEFTOVERS, prefix, MARK, prefix, MARK))
+        return sorted(str(name) for (name,) in self._query(read_sql("leftovers"), prefix, MARK, prefix, MARK))
 
     def offer_default(self) -> None:
         if not self._query(COMMENT, SCHEMA_TABLE):
@@ -131,7 +121,7 @@ class PostgresSink:
 
     def read(self, target: str) -> SinkReading:
         if target not in self._counters:
-            rows = self._query(IDENTITY, target, target)
+            rows = self._query(read_sql("identity"), target, target)
             if not rows:
                 raise StackError(f"PostgreSQL: there is no table {target} with an identity column")
             self._counters[target] = rows[0][0], key_table(self._connection, target)

@@ -17,20 +17,11 @@ from sinkbench.sinks.values import Destination, Refused
 from sinkbench.stack.smalldisk import SmallDisk
 
 ROWS_AT_ONCE = 250_000
-# A row for each number, with the documents in turn. Keys rise with the numbers, which is cheap for the index, and cover
-# the range of the stations' ids, so that a trial's keys fall among them.
+# Keys rise with the numbers, which is cheap for the index, and cover the range of the stations' ids, so that a trial's
+# keys fall among them.
 KEY = "1000000 + number * 9000000 / {} || '-before-' || lpad(number::text, 10, '0'), "
-COPIES = """
-    INSERT INTO {} ({}payload) SELECT {}document FROM generate_series(%s::bigint, %s::bigint) AS number
-    JOIN unnest(%s::jsonb[]) WITH ORDINALITY AS kept (document, place) ON place = 1 + number %% %s
-"""
 # PostgreSQL's errors about a record, and not about a connection.
 REFUSALS = (psycopg.DataError, psycopg.IntegrityError)
-# Columns that only a connector fills.
-UNFILLED = """
-    SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(quote_ident(%s)) AND attnum > 0 AND NOT attisdropped
-    AND attnotnull AND NOT atthasdef AND attidentity = '' AND attname <> 'payload'
-"""
 NO_CONNECTION = "no connection"
 # The server's message and SQLSTATE, by reason. A trigger raises it for a superuser as well, who lacks no right.
 SAID: Mapping[str, str] = {
@@ -38,16 +29,6 @@ SAID: Mapping[str, str] = {
     "no right": "'permission denied for table ' || TG_TABLE_NAME, ERRCODE = 'insufficient_privilege'",
 }
 REASONS = (*SAID, NO_CONNECTION)
-OTHERS = """
-    FROM pg_stat_activity WHERE backend_type = 'client backend' AND datname = current_database()
-    AND application_name <> current_setting('application_name')
-"""
-END_OTHERS = f"SELECT count(pg_terminate_backend(pid)) {OTHERS}"
-# Others' connections, and places that are free or taken by a client that is logging in.
-STILL = f"""
-    SELECT (SELECT count(*) {OTHERS}), current_setting('max_connections')::int - count(*) FROM pg_stat_activity
-    WHERE backend_type = 'client backend' AND datname IS NOT NULL
-"""  # noqa: S608 - of texts of ours
 # A client that is disconnected retries at once, and may find a place before it is taken.
 CROWD_SECONDS = 10.0
 # The tablespace on the small disk. Only one trial at a time has one.
@@ -62,7 +43,7 @@ class _Connection:
         self._connection = connect(to.endpoint.address, prepare_threshold=None)
         self._connection.execute("SET search_path TO public")
         self._table = sql.Identifier(to.target)
-        if unfilled := self._connection.execute(UNFILLED, [to.target]).fetchall():
+        if unfilled := self._connection.execute(read_sql("unfilled"), [to.target]).fetchall():
             self.close()
             raise ServiceError(f"PostgreSQL: only a connector fills the column {unfilled[0][0]} of {to.target}")
 
@@ -120,7 +101,8 @@ class Writes:
     def fill(self, target: str, rows: int, documents: Sequence[bytes]) -> Iterator[int]:
         table = sql.Identifier(target)
         column, key = ("key, ", KEY) if key_table(self._connection, target) else ("", "")
-        query = sql.SQL(COPIES).format(table, sql.SQL(column), sql.SQL(key).format(sql.Literal(rows)))
+        keys = sql.SQL(key).format(sql.Literal(rows))
+        query = read_sql("copies").format(table=table, column=sql.SQL(column), key=keys)
         texts = [document.decode() for document in documents]
         for first in range(0, rows, ROWS_AT_ONCE):
             end = min(first + ROWS_AT_ONCE, rows)
@@ -138,13 +120,13 @@ class Writes:
             return
         deadline = time.monotonic() + CROWD_SECONDS
         while True:
-            ((others, free),) = self._connection.execute(STILL).fetchall()
+            ((others, free),) = self._connection.execute(read_sql("still")).fetchall()
             if not others and free <= 0:
                 return
             if time.monotonic() > deadline:
                 self.close()
                 raise ServiceError(f"PostgreSQL: its connections could not all be taken in {CROWD_SECONDS:g} s")
-            self._connection.execute(END_OTHERS)
+            self._connection.execute(read_sql("end_others"))
             # Another client may be faster, or is about to leave.
             with suppress(psycopg.OperationalError):
                 for _ in range(others + max(free, 0)):
