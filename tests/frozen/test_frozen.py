@@ -67,7 +67,10 @@ def test_a_run_gives_what_it_gave(
         environment = json.loads((unpacked(name) / "summary.json").read_text("utf-8"))["environment"]
         _same_json(summary.pop("environment"), environment)
         # What is newer than the stored runs.
-        _same_json(summary, {"profiles": [], **uncompacted(name, expected)})
+        whole = uncompacted(name, expected)
+        partitions = 12 if name == "drain-mixed" else 24
+        cells = [{"variables": {}, "partitions": partitions, **cell} for cell in whole["cells"]]
+        _same_json(summary, {"profiles": [], **whole, "cells": cells})
     elif output.endswith(".csv"):
         _same(_by_column(found), _by_column(expected))
     else:
@@ -109,7 +112,7 @@ def test_a_plan_is_kept_as_it_was(name: str, unpacked: Callable[[str], Path]) ->
 
 def _without_added(plan: str) -> str:
     """The text of a plan without the keys, with their defaults, that are newer than the stored runs."""
-    added = r"  warm_up_budget_seconds: 60.0|  delimiter: null|  header: null|  plugin: null|  arm: null"
+    added = r"  warm_up_budget_seconds: 60.0|  (?:delimiter|header|plugin|arm|partitions): null|  variables: \{\}"
     return re.sub(rf"(?m)^(?:{added}|arms: \{{\}}|profile: false|  of_capacity: \[\]|  readers:\n  - 0)\n", "", plan)
 
 
