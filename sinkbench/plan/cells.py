@@ -9,7 +9,7 @@ from typing import Any
 
 from loadgen.forms import DOCUMENT, Form
 from sinkbench.errors import PlanError
-from sinkbench.plan.entries import Acks, DrainEntry, PipelineEntry
+from sinkbench.plan.entries import Acks, DrainEntry, PipelineEntry, RatedEntry
 from sinkbench.plan.faults import PlanFault
 from sinkbench.plan.plan import CapacityPlan, FaultsPlan, Plan, RescalePlan, SustainPlan
 
@@ -34,6 +34,8 @@ class Cell:
     probes: bool = True
     reads: float | None = None
     """Queries per second during the load."""
+    reads_from: str | None = None
+    """`standby` if that gets them; None: the primary."""
     readers: int = 0
     """Further consumer groups that read the topic during the load."""
     target: str | None = None
@@ -101,6 +103,7 @@ class Cell:
             "settings": {service: dict(given) for service, given in self.settings.items()},
             "variables": dict(self.variables),
             "reads_per_second": self.reads,
+            "reads_from": self.reads_from if self.reads else None,
             "readers": self.readers or None,
             "backlog_records": self.backlog,
             "of_capacity": self.of_capacity,
@@ -168,6 +171,7 @@ def _cell(plan: Plan, entry: PipelineEntry, multiple: int, workers: int) -> Cell
 def _under_load(plan: Plan, entry: PipelineEntry, cell: Cell) -> list[Cell]:
     if isinstance(plan, SustainPlan):
         reads = plan.sustain.reads_per_second or (0,)
+        cell = replace(cell, reads_from=entry.reads_from) if isinstance(entry, RatedEntry) else cell
         return [replace(cell, offered=rate, reads=each or None) for rate in plan.rates_of(entry) for each in reads]
     if isinstance(plan, CapacityPlan):
         return [cell, *(replace(cell, mode="sustain", of_capacity=share) for share in plan.capacity.of_capacity)]

@@ -254,6 +254,9 @@ class RatedEntry(PipelineEntry):
     """A pipeline under `mode: sustain`."""
 
     records_per_second: Rates | None = Field(default=None, description="replaces the rates of 'sustain'")
+    reads_from: Literal["standby"] | None = Field(
+        default=None, description="standby: the sink's last node gets the queries during the load"
+    )
 
 
 class FaultsEntry(RatedEntry):

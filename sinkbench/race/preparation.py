@@ -69,6 +69,11 @@ def check_plan(plan: Plan, cells: Sequence[Cell], stack: Stack, records: KeptRec
             *check_faults(plan, cells, stack, CONNECTORS),
             *([f"profile: {ELSEWHERE}"] if plan.profile and stack.profiler is None else []),
             *check_variables(plan, stack.variables, ELSEWHERE),
+            *(
+                f"{cell.label}: reads_from: {cell.sink} has one node here; race with SINKBENCH_TOPOLOGY=published"
+                for cell in cells
+                if cell.reads_from == "standby" and not stack.endpoints.sinks[cell.sink].nodes
+            ),
         ]
     )
 

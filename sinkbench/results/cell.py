@@ -84,6 +84,8 @@ class _OfCell(Record):
     bottleneck: Bottleneck | None = None
     reads_per_second: Amount | None = None
     """The queries asked during the load, each second; None: none."""
+    reads_from: str | None = None
+    """`standby` if a standby got them; None: the primary."""
     reads: Reads | None = None
     readers: Whole | None = None
     """Further consumer groups that read the topic during the load; None: none."""

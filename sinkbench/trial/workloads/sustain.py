@@ -225,6 +225,9 @@ class Sustain(Workload):
 def order_of(own: Resources) -> Order:
     cluster, cell = own.cluster, own.cell
     endpoints = cluster.stack.endpoints
+    if cell.reads_from == "standby":
+        last = [*endpoints.sinks[cell.sink].nodes.values()][-1]
+        endpoints = replace(endpoints, sinks={**endpoints.sinks, cell.sink: last})
     return Order(endpoints, cluster.checkout, cell.sink, own.names.target, cluster.queries, cell.reads or 0.0)
 
 

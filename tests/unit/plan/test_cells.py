@@ -77,5 +77,10 @@ def test_reads_make_cells_of_their_own_and_need_queries() -> None:
     assert {cell.key: cell.reads for cell in expand(plan, 3)} == {f"postgres/jdbc@3x1{k}": n for k, n in reads.items()}
     # One pilot warms up all of them.
     assert {cell.place for cell in expand(plan, 3)} == {"postgres/jdbc@3x1"}
+    other = {"pipeline": "postgres/jdbc", "reads_from": "standby"}
+    asked = expand(plan_of(mode="sustain", queries="queries", sustain=load, pipelines=[other]), 3)
+    assert {(cell.reads_from, cell.identity()["reads_from"]) for cell in asked if cell.reads} == {
+        ("standby", "standby")
+    }
     with pytest.raises(ValidationError, match="reads_per_second needs a plan with queries"):
         plan_of(mode="sustain", sustain={"records_per_second": 5, "reads_per_second": 2})

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -33,9 +34,10 @@ COPIES = "errors.deadletterqueue.topic.replication.factor"
 
 
 def stack(layout: Topology | None = SMALL) -> Any:
-    return SimpleNamespace(
-        name="a", layout=layout, faults=None, variables=VARIABLES, endpoints=Endpoints("b:1", {}, {}, sinks=SINKS)
-    )
+    nodes = {name: Endpoint("") for name in ("postgres", "postgres-2") if layout is PUBLISHED}
+    sinks = {**SINKS, "postgres": replace(SINKS["postgres"], nodes=nodes)}
+    endpoints = Endpoints("b:1", {}, {}, sinks=sinks)
+    return SimpleNamespace(name="a", layout=layout, faults=None, variables=VARIABLES, endpoints=endpoints)
 
 
 def refused(folder: Path, text: str, on: Any = None, connectors: Path = CONNECTORS) -> list[str]:
@@ -244,6 +246,12 @@ def test_a_pipeline_that_stores_one_row_a_key_is_raced_in_drains_alone(tmp_path:
     assert refused(tmp_path, text) == []
     (line,) = refused(tmp_path, f"{text}mode: sustain\nsustain: {{records_per_second: 10}}\n")
     assert re.search(r"camel-keyed.json:\d+: .*headers: only the last record of each key stays, .* mode: drain$", line)
+
+
+def test_queries_go_to_a_standby_only_where_there_is_one(tmp_path: Path) -> None:
+    text = (CHECKOUT / "plans" / "standby-reads.yaml").read_text()
+    said = "queries of the standby: reads_from: postgres has one node here; race with SINKBENCH_TOPOLOGY=published"
+    assert refused(tmp_path, text) == [said]
 
 
 SYNCED = PUBLISHED.model_copy(update={"kafka": PUBLISHED.kafka.model_copy(update={"min_insync_replicas": 2})})
