@@ -33,8 +33,7 @@ def test_the_published_one_has_the_nodes_of_the_comparison() -> None:
     assert [len(found.of(service)) for service in SERVICES] == [3, 3, 2, 1, 6]
     assert (found.kafka.replication, found.kafka.min_insync_replicas) == (3, 2)
     assert (found.elasticsearch.shards, found.elasticsearch.replicas) == (3, 1)
-    assert found.postgres.synchronous
-    assert not found.is_single
+    assert (found.postgres.synchronous, found.is_single) == (True, False)
 
 
 @given(kafka=st.integers(1, 9), elastic=st.integers(1, 9), postgres=st.integers(1, 5), workers=st.integers(1, 16))

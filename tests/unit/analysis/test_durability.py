@@ -63,14 +63,10 @@ def of_index(replicas: str, durability: str = "request", sync: float | None = 5.
 
 
 def test_an_index_promises_all_copies_that_are_in_sync() -> None:
-    assert promise_in_words(of_index("0")) == "1 node, disk"
-    assert promise_in_words(of_index("0", "async")) == "1 node, memory (5 s)"
-    assert promise_in_words(as_replicated(of_index("1"), ReplicationState(copies=2, asked=2))) == "2 nodes, disk"
-    assert (
-        promise_in_words(as_replicated(of_index("1", "async"), ReplicationState(copies=2, asked=2)))
-        == "2 nodes, memory (5 s)"
-    )
-    assert promise_in_words(of_index("0", "async", None)) == "1 node, memory"
+    one = [promise_in_words(each) for each in (of_index("0"), of_index("0", "async"), of_index("0", "async", None))]
+    assert one == ["1 node, disk", "1 node, memory (5 s)", "1 node, memory"]
+    copied = (as_replicated(of_index("1", how), ReplicationState(copies=2, asked=2)) for how in ("request", "async"))
+    assert [promise_in_words(each) for each in copied] == ["2 nodes, disk", "2 nodes, memory (5 s)"]
     assert index_promise({"index.translog.durability": None, "index.number_of_replicas": "1"}, 5.0) is None
 
 

@@ -83,8 +83,7 @@ def test_the_ratio_of_a_table_lies_between_the_quotients_of_the_rates_beside_it(
 def test_without_a_common_block_or_with_a_rate_of_0_there_is_no_ratio(
     above: dict[int, float], below: dict[int, float]
 ) -> None:
-    assert ratio_by_block("b", above, below) is None
-    assert ratio_by_block("b", below, above) is None
+    assert (ratio_by_block("b", above, below), ratio_by_block("b", below, above)) == (None, None)
 
 
 @settings(max_examples=count(30, 6))

@@ -32,8 +32,7 @@ def test_waits_are_the_most_that_was_seen_and_a_mean_of_what_was_counted() -> No
 
 
 def test_what_goes_through_no_pooler_has_no_waits() -> None:
-    assert waits([sample(None), sample(0, pool_waiting=3)]) is None
-    assert waits([]) is None
+    assert (waits([sample(None), sample(0, pool_waiting=3)]), waits([])) == (None, None)
 
 
 def test_what_was_not_read_twice_has_begun_anew_or_had_no_query_is_not_known() -> None:

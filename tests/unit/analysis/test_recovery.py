@@ -50,8 +50,7 @@ def test_a_standstill_has_its_end(began: float, still: float) -> None:
     assert found.rate_seconds == pytest.approx(still, abs=1.5)
     # What came meanwhile is stored four times as fast as more comes.
     assert found.lag_seconds == pytest.approx(still * 4 / 3, abs=1.5)
-    assert found.stuck_seconds == pytest.approx(still, abs=3 * EVERY)
-    assert found.told_seconds is None
+    assert (found.stuck_seconds, found.told_seconds) == (pytest.approx(still, abs=3 * EVERY), None)
 
 
 def test_a_pipeline_that_nothing_happened_to_never_stood_still() -> None:
@@ -154,8 +153,7 @@ def test_what_lasts_until_all_is_stored_is_known_by_the_rate_meanwhile(began: fl
     assert found.ended_seconds == pytest.approx(all_stored, abs=2 * EVERY)
     # Without the rest at its end, in which the trial waits whether more comes.
     assert found.during_records_per_second == pytest.approx(share * RATE, rel=0.05)
-    assert found.rate_seconds is None
-    assert found.standstill_seconds == 0
+    assert (found.rate_seconds, found.standstill_seconds) == (None, 0)
 
 
 def drain(stored_at: Callable[[float], float], committed: bool = True) -> list[Sample]:
@@ -172,8 +170,7 @@ def drain(stored_at: Callable[[float], float], committed: bool = True) -> list[S
 def test_a_drain_that_stands_still_flows_again_and_has_no_rate_to_be_as_before(began: float, still: float) -> None:
     found = without_rates(recovery_of(drain(stands_still(began, still)), began, began + 1, 3, "connect-3"))
     assert found.first_record_seconds == pytest.approx(still, abs=2 * EVERY)
-    assert found.standstill_seconds == pytest.approx(still, abs=2 * EVERY)
-    assert not found.is_silent
+    assert (found.standstill_seconds, found.is_silent) == (pytest.approx(still, abs=2 * EVERY), False)
     assert (found.rate_seconds, found.lag_seconds, found.late_records, found.latest_seconds) == (None,) * 4
     rates = (found.before_records_per_second, found.during_records_per_second, found.after_records_per_second)
     assert rates == (None, None, None)
@@ -182,12 +179,10 @@ def test_a_drain_that_stands_still_flows_again_and_has_no_rate_to_be_as_before(b
 @given(began=st.floats(4, 20))
 def test_a_drain_of_which_nothing_more_is_stored_is_silent_though_all_was_committed(began: float) -> None:
     found = without_rates(recovery_of(drain(lambda at: RATE * min(at, began)), began, began + 1, 3, "elasticsearch"))
-    assert found.is_silent
-    assert found.standstill_seconds == pytest.approx(LOAD + 10 - began, abs=1)
+    assert (found.is_silent, found.standstill_seconds) == (True, pytest.approx(LOAD + 10 - began, abs=1))
 
 
 @given(began=st.floats(4, 20))
 def test_a_drain_that_has_lost_records_does_not_stand_still_when_the_others_are_stored(began: float) -> None:
     found = without_rates(recovery_of(drain(lambda at: RATE * min(at, 25.0)), began, began + 1, 3, "connect-3"))
-    assert (found.first_record_seconds, found.standstill_seconds) == (0.0, 0.0)
-    assert not found.is_silent
+    assert (found.first_record_seconds, found.standstill_seconds, found.is_silent) == (0.0, 0.0, False)

@@ -67,8 +67,7 @@ def test_intervals_hold_the_true_parameters_and_the_peak() -> None:
 @pytest.mark.parametrize("law", [Law(1000, 0, 0), Law(1000, 0.02, 0.0001)])
 def test_without_coherency_or_with_a_peak_beyond_the_data_there_is_no_peak(law: Law) -> None:
     found = of(law, noise=0.02)
-    assert found.supported
-    assert found.peak_tasks is None
+    assert (found.supported, found.peak_tasks) == (True, None)
 
 
 def test_a_rate_that_does_not_depend_on_the_tasks_is_all_contention() -> None:
@@ -107,8 +106,7 @@ def test_fewer_than_five_blocks_give_a_fit_without_intervals_and_without_a_peak(
 def test_too_few_numbers_of_tasks_give_no_fit() -> None:
     rates = measured(Law(1000, 0.05, 0.01), tasks=(3, 6, 12))
     found = scaling_of("a/b", 3, {**rates, 24: {}, 48: {1: 0.0}})
-    assert not found.supported
-    assert found.why == "a fit needs rates at 4 numbers of tasks, there are 3"
+    assert (found.supported, found.why) == (False, "a fit needs rates at 4 numbers of tasks, there are 3")
     assert [point.tasks for point in found.points] == [3, 6, 12, 48]
     assert scaling_of("a/b", 3, {}).points == []
 

@@ -63,8 +63,7 @@ def test_a_trial_that_did_not_get_far_counts_as_a_whole() -> None:
 
 def test_what_cannot_be_seen_stays_unknown() -> None:
     found = whole([sample(n, 100 * n, {"kafka": None}) for n in range(11)], Circumstances())
-    assert found.cores == {}
-    assert found.machine_busy is None
+    assert (found.cores, found.machine_busy) == ({}, None)
     assert evidence_of([sample(0, 0)], 1000, TWO_CORES) is None
 
 

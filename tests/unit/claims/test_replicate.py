@@ -51,8 +51,7 @@ def test_the_page_has_every_claim_with_its_source_and_verdict(
     names = {file.stem for file in (CHECKOUT / "claims").glob("*.yaml")}
     assert len(names) == 65
     assert all(f'<th scope="row">{name}</th>' in text or f">{name}<" in text for name in names)
-    assert "20 (19.9-20) times" in text
-    assert "replicated" in text
+    assert [each for each in ("20 (19.9-20) times", "replicated") if each not in text] == []
     refused = sinkbench.refused("replicate", "--results", results, "--html", tmp_path / "nowhere" / "claims.html")
     assert "nowhere" in refused
 

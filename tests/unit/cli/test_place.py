@@ -49,8 +49,7 @@ def test_a_checkout_that_was_moved_is_told_from_one_that_was_not(
     assert moved(new) == str(here / ".venv")
     # A copy, beside which the old one is still there.
     shutil.copytree(new, here)
-    assert moved(new) == str(here / ".venv")
-    assert moved(here) == ""
+    assert (moved(new), moved(here)) == (str(here / ".venv"), "")
 
 
 def test_a_program_of_a_copied_checkout_does_not_work_for_the_other_one(tmp_path: Path) -> None:

@@ -31,18 +31,15 @@ def test_the_sink_of_every_connector_file_is_its_folder_and_whether_it_sends_one
 def test_a_jdbc_url_is_taken_apart() -> None:
     url = "jdbc:postgresql://a:1,b/db?targetServerType=primary&x="
     expected = JdbcUrl("postgresql", ("a:1", "b"), "db", {"targetServerType": "primary", "x": ""})
-    assert jdbc_url({"connection.url": url}) == expected
-    assert jdbc_url({"camel.beans.pool.url": url}) == expected
-    assert jdbc_url({"connection.url": "http://a:1"}) is None
-    assert jdbc_url({}) is None
+    assert jdbc_url({"connection.url": url}) == jdbc_url({"camel.beans.pool.url": url}) == expected
+    assert (jdbc_url({"connection.url": "http://a:1"}), jdbc_url({})) == (None, None)
 
 
 def test_the_pool_of_a_task_is_known_by_its_connector() -> None:
     fix = "connection.pool.min_size and connection.pool.max_size"
-    assert pool_of(config_of("postgres/jdbc")) == Pool(5, 32, fix)
-    assert pool_of(config_of("postgres/jdbc-tuned")) == Pool(1, 32, fix)
-    assert pool_of(config_of("postgres/confluent-jdbc")) == Pool(1, 1, "")
-    assert pool_of(config_of("postgres/camel-sql")) == Pool(1, 1, "camel.beans.pool.maxTotal")
+    pools = {"jdbc": Pool(5, 32, fix), "jdbc-tuned": Pool(1, 32, fix), "confluent-jdbc": Pool(1, 1, "")}
+    pools["camel-sql"] = Pool(1, 1, "camel.beans.pool.maxTotal")
+    assert {name: pool_of(config_of(f"postgres/{name}")) for name in pools} == pools
     hikari = {"camel.beans.pool": "#class:com.zaxxer.hikari.HikariDataSource", "camel.beans.pool.url": "jdbc:a:b"}
     assert pool_of(hikari) == Pool(10, 10, "camel.beans.pool.maximumPoolSize")
     assert pool_of({"connector.class": "a.Sink", "connection.url": "jdbc:postgresql://a/b"}) is None

@@ -99,8 +99,7 @@ def test_an_error_ends_the_writing_and_is_reported(error: Exception) -> None:
 def test_a_client_that_cannot_connect_says_so_in_one_line() -> None:
     with closing(Writers(load(10))) as writers, pytest.raises(WorkerFailed) as failed:
         writers.open(Destination("postgres", "COPY", "t", Endpoint("host=127.0.0.1 port=1 password=geheim")), 5, 1)
-    assert "\n" not in str(failed.value)
-    assert "geheim" not in str(failed.value)
+    assert [each for each in ("\n", "geheim") if each in str(failed.value)] == []
 
 
 def test_a_dropping_connector_keeps_its_transforms_and_drops_last() -> None:

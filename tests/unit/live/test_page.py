@@ -66,8 +66,7 @@ def test_a_browser_hears_the_end_and_then_the_server_is_gone(live: LiveRun, endi
     kind, data = events[-1]
     assert (kind, data) == ("end", {"ending": ending})
     parts = {name: part for kind, data in events if kind == "state" for name, part in data["parts"].items()}
-    assert parts["run"]["ending"] == ending
-    assert parts["cells"][0]["taken"] == 1
+    assert (parts["run"]["ending"], parts["cells"][0]["taken"]) == (ending, 1)
     assert not any(thread.name == "http" for thread in threading.enumerate())
     with pytest.raises(httpx.ConnectError):
         httpx.get(page.address)

@@ -122,9 +122,7 @@ def test_what_could_not_be_read_is_not_known() -> None:
     course.add(replace(three, stored=4000))
     found = course.readings()
     # Of the rate over both intervals one half is known in the end.
-    assert found["rate"] == [None, None, 2000]
-    assert found["lag"][1] is None
-    assert found["clients"][1] is None
+    assert (found["rate"], found["lag"][1], found["clients"][1]) == ([None, None, 2000], None, None)
     assert [values[1] for values in found["cpu"].values()] == [None] * len(found["cpu"])
 
 

@@ -272,8 +272,7 @@ def refusal(url: str, access: Access) -> str:
     with Loadgens(where) as loadgens, pytest.raises(TrialFailed) as refused:
         loadgens.load("tides_t1", "t1", 300, PlanLoad(partitions=3), lambda _: None)
     said = str(refused.value)
-    assert "\n" not in said
-    assert SECRET not in said
+    assert [each for each in ("\n", SECRET) if each in said] == []
     return said
 
 

@@ -63,8 +63,7 @@ def test_what_cannot_be_read_is_refused_in_one_line(load: dict[str, object], why
     with pytest.raises(PlanError) as refused, keep_records(PlanLoad.model_validate(load), lambda: STACK):
         pass
     assert why in str(refused.value)
-    assert "hunter2" not in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert [each for each in ("hunter2", "\n") if each in str(refused.value)] == []
 
 
 class Generator:

@@ -92,8 +92,7 @@ def test_a_load_is_followed_to_its_summary(server: Server, engine: Engine) -> No
     assert begun.status_code == 201
     assert (begun.json()["state"], begun.json()["load"]) == ("running", NAME)
     running = server.wait_for("running")
-    assert running["progress"]["acknowledged"] == 20
-    assert running["summary"] is None
+    assert (running["progress"]["acknowledged"], running["summary"]) == (20, None)
     engine.let_go.set()
     done = server.wait_for("done")
     assert (done["load"], done["summary"]["acknowledged"]) == (NAME, 50)
@@ -113,7 +112,6 @@ def test_a_load_is_followed_to_its_summary(server: Server, engine: Engine) -> No
         ('{"topic": "t", "count": 1e999}', 400, "1e999 is too large"),
         ('{"topic": "t", "count": 5, "count": 6}', 400, "'count' stands there twice"),
         (json.dumps({**BODY, "count": True}), 400, "count: found True"),
-        (json.dumps({**BODY, "count": "5"}), 400, "count: found '5'"),
         (json.dumps({**BODY, "run": "\ud800"}), 400, "half a character"),
         ("[1]", 400, "body: found a JSON list"),
         (json.dumps({**BODY, "topic": "t" * 60_000}), 400, "topic: found 'ttt"),

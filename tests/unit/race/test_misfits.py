@@ -53,9 +53,7 @@ def refused(folder: Path, text: str, on: Any = None, connectors: Path = CONNECTO
 
 
 @pytest.mark.parametrize("path", sorted((CHECKOUT / "plans").glob("*.yaml")), ids=lambda path: path.stem)
-def test_no_plan_that_comes_with_sinkbench_is_refused(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_plan_of_sinkbench_is_refused(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Which faults a stack has is tested elsewhere.
     monkeypatch.setattr(preparation, "check_faults", lambda *arguments: ())
     assert refused(tmp_path, path.read_text(), stack(PUBLISHED)) == []

@@ -110,8 +110,7 @@ def test_replacing_ends_and_cells_keep_their_number_of_trials(count: int, budget
 def test_a_standstill_is_named_by_the_trial_that_replaces_it() -> None:
     assert replacing(taken(JDBC, 4), taken(JDBC, 1, warm=False)).notes == []
     record = replacing(taken(JDBC, 4), taken(JDBC, 1, **STALLED))
-    assert record.replaces == "postgres/jdbc1"
-    assert record.notes == ["another trial was replaced: 6 s of 17 s"]
+    assert (record.replaces, record.notes) == ("postgres/jdbc1", ["another trial was replaced: 6 s of 17 s"])
 
 
 @pytest.mark.parametrize(

@@ -64,18 +64,12 @@ def test_a_line_that_is_no_trial_is_named(folder: RunFolder) -> None:
 
 
 def test_samples_have_the_same_columns_whatever_the_rows_lack(folder: RunFolder) -> None:
-    rows: list[dict[str, float | str | None]] = [
-        {"seconds": 0.25, "zeta": 1, "stored": 10},
-        {"stored": None, "seconds": 0.5, "alpha": "x"},
-    ]
-    path = folder.write_samples("t1", rows)
+    first: dict[str, float | str | None] = {"seconds": 0.25, "zeta": 1, "stored": 10}
+    path = folder.write_samples("t1", [first, {"stored": None, "seconds": 0.5, "alpha": "x"}])
     assert path == "samples/t1.csv"
     with (folder.path / path).open(newline="") as file:
-        assert list(csv.reader(file)) == [
-            ["seconds", "stored", "alpha", "zeta"],
-            ["0.25", "10", "", "1"],
-            ["0.5", "", "x", ""],
-        ]
+        head, *rows = csv.reader(file)
+    assert (head, rows) == (["seconds", "stored", "alpha", "zeta"], [["0.25", "10", "", "1"], ["0.5", "", "x", ""]])
 
 
 def test_a_trial_whose_id_is_a_path_is_refused(folder: RunFolder) -> None:

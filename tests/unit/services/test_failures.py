@@ -1,7 +1,6 @@
 """What becomes of the exceptions of a service's client."""
 
 import os
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -31,17 +30,11 @@ from sinkbench.sinks import Destination, open_writer
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.sinks.postgres.sink import PostgresSink
 from sinkbench.stack import Endpoint
+from tests.support.ports import free_ports
 from tests.support.tlsserver import served
 
 SEARCH = (ApiError, TransportError)
 META: Any = SimpleNamespace(status=404)
-
-
-@pytest.fixture
-def closed_port() -> int:
-    """A port of 127.0.0.1 at which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 @pytest.mark.parametrize(
@@ -131,16 +124,16 @@ ASKS: dict[str, Callable[[int], object]] = {
 
 
 @pytest.mark.parametrize("ask", ASKS)
-def test_a_closed_port_ends_with_our_error(ask: str, closed_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_port_ends_with_our_error(ask: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sinkbench.services.connect.REBALANCE_SECONDS", 0.0)
     with pytest.raises(ServiceError, match="refused"):
-        ASKS[ask](closed_port)
+        ASKS[ask](*free_ports(1))
 
 
-def test_workers_are_searched_anew_when_none_answers(closed_port: int) -> None:
+def test_workers_are_searched_anew_when_none_answers() -> None:
     mine = Starlette(routes=[Route("/connectors", lambda request: JSONResponse(["mine"]))])
     with served(mine) as port:
-        known = iter([closed_port, port])
+        known = iter([*free_ports(1), port])
         with ConnectCluster(lambda: [f"http://127.0.0.1:{next(known)}"]) as connect:
             assert connect.connectors() == ["mine"]
 

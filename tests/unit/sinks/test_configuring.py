@@ -107,8 +107,7 @@ def test_pgbouncer_is_set_by_its_console_and_back_by_its_file() -> None:
     assert renew(console) == []
     assert console.runs["pool_mode"] == "session"
     assert renew(console, read_file=True) == ["default_pool_size", "pool_mode"]
-    assert console.runs == console.file
-    assert console.done[-2:] == ["RELOAD", "RECONNECT"]
+    assert (console.runs, console.done[-2:]) == (console.file, ["RELOAD", "RECONNECT"])
 
 
 def test_what_this_pgbouncer_cannot_be_set_to_is_refused() -> None:

@@ -29,8 +29,7 @@ def test_only_nodes_that_may_hold_the_index_are_counted() -> None:
     }
     allocation = "index.routing.allocation"
     usual = {f"{allocation}.include._tier_preference": "data_content", f"{allocation}.total_shards_per_node": "2"}
-    assert nodes_of({"nodes": nodes}, usual) == {"all", "content", "old"}
-    assert nodes_of({}, {}) is None
+    assert (nodes_of({"nodes": nodes}, usual), nodes_of({}, {})) == ({"all", "content", "old"}, None)
     # An index that chooses its nodes is not judged by all of them.
     assert nodes_of({"nodes": nodes}, {f"{allocation}.include._tier_preference": "data_hot,data_content"}) is None
     assert nodes_of({"nodes": nodes}, {f"{allocation}.exclude._name": "es-3"}) is None

@@ -136,9 +136,8 @@ def capacity(rate: float, trials: int = 3, **fields: object) -> CellSummary:
 
 
 def test_a_capacity_below_the_drain_lowers_the_curve_and_stands_for_one_that_is_missing() -> None:
-    assert values(only(run(ONE, capacity(15_000)), rate=30_000), "tasks") == [6]
-    assert values(only(run(ONE, capacity(90_000)), rate=30_000), "tasks") == [3]
-    assert values(only(run({}, capacity(15_000)), rate=30_000), "tasks") == [6]
+    runs = (run(ONE, capacity(15_000)), run(ONE, capacity(90_000)), run({}, capacity(15_000)))
+    assert [values(only(each, rate=30_000), "tasks") for each in runs] == [[6], [3], [6]]
 
 
 def load(rate: float, p99: float | None = None, *, sustained: bool = True, trials: int = 3) -> CellSummary:
@@ -318,8 +317,7 @@ def test_more_tasks_are_predicted_by_the_last_slope_and_a_record_takes_as_much()
     found = predicted(run(jdbc(60_000, 59_000, 61_000, tasks=12), disk_bytes_per_record=500.0), run({**THREE, **SIX}))
     rate, cpu, disk = (found[f"{what} 1x12"] for what in (RATE, CPU_TIME, DISK))
     assert (rate.predicted.value, rate.measured.value, rate.predicted.times) == (90_000, 60_000, 2)
-    assert rate.error == pytest.approx(0.5)
-    assert not rate.overlaps
+    assert (rate.error, rate.overlaps) == (pytest.approx(0.5), False)
     assert (cpu.error, cpu.overlaps) == (0, True)
     assert disk.error == pytest.approx(0.2)
 

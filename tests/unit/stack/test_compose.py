@@ -71,9 +71,6 @@ CLUSTERS = [
     container("postgres-2", p5432=15433),
 ]
 
-
-# --- the command `docker compose` ---
-
 Made = Callable[..., ComposeCli]
 
 
@@ -136,9 +133,6 @@ def test_the_settings_in_force_reach_compose_with_the_ports_of_further_nodes(cli
     assert (environment["ELASTICSEARCH_3_PORT"], environment["POSTGRES_2_PORT"]) == ("19302", "15533")
     assert (environment["SINKBENCH_WORKERS"], environment["SINKBENCH_KAFKA_HEAP"]) == ("6", "512m")
     assert environment["SINKBENCH_POSTGRES_MEMORY"] == "5g"
-
-
-# --- how the services are reached ---
 
 
 def endpoints_of(
@@ -204,9 +198,6 @@ def test_clients_of_secured_containers_use_tls_and_passwords() -> None:
     assert "password" not in found.sinks["pgbouncer"].shown
 
 
-# --- what is there ---
-
-
 def test_any_number_of_workers_and_services_that_are_not_there_are_no_other_nodes() -> None:
     assert other_nodes(names_of(STACK), Topology()) is None
     assert other_nodes(["elasticsearch", "postgres", "loadgen-7"], Topology()) is None
@@ -238,9 +229,6 @@ def test_one_answer_of_the_engine_has_cpu_time_and_memory() -> None:
     older = {"stats": {"total_rss": 500, "total_mapped_file": 40, "rss": 1}}
     assert used_by({"memory_stats": older}) == (None, 540.0)
     assert used_by({"cpu_stats": {"cpu_usage": {"total_usage": 0}}, "memory_stats": {}}) == (None, None)
-
-
-# --- the driver, with an engine and a command that stand in for Docker's ---
 
 
 class Engine:
@@ -358,9 +346,6 @@ def test_a_proxy_before_a_secured_sink_is_refused(opened: Opened) -> None:
         proxies.check()
 
 
-# --- docker-compose*.yml and .env.example against settings and topologies ---
-
-
 def defaults() -> dict[str, str]:
     return {f"SINKBENCH_{name.upper()}": str(field.default) for name, field in Settings.model_fields.items()}
 
@@ -419,8 +404,7 @@ def test_every_container_is_limited_checked_and_started_by_the_folders_own_run_s
         assert service["init"] is True, name
         assert service["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL"), name
         memory = f"SINKBENCH_{name.upper()}_MEMORY"
-        assert service["mem_limit"] == f"${{{memory}:-{defaults()[memory]}}}"
-        assert service["cap_drop"] == ["ALL"]
+        assert (service["mem_limit"], service["cap_drop"]) == (f"${{{memory}:-{defaults()[memory]}}}", ["ALL"])
 
 
 @pytest.mark.parametrize("file", sorted(CHECKOUT.glob("*/Dockerfile")), ids=lambda file: file.parent.name)

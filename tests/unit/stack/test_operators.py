@@ -234,9 +234,8 @@ def _limited(*limits: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
 
 
 def test_the_limits_of_pods_add_up_unless_one_has_none() -> None:
-    assert allowance(_limited({"cpu": "500m", "memory": "1Gi"}, {"cpu": "2", "memory": "1Gi"})) == Allowance(
-        2.5, 2 << 30
-    )
+    two = _limited({"cpu": "500m", "memory": "1Gi"}, {"cpu": "2", "memory": "1Gi"})
+    assert allowance(two) == Allowance(2.5, 2 << 30)
     assert allowance(_limited({"cpu": "2"}, {})) == Allowance(None, None)
 
 

@@ -104,8 +104,7 @@ def test_a_whole_file_gives_every_endpoint_with_its_secrets(folder: Path) -> Non
     assert file.lines()["loadgen-2"] == f"{folder / 'mine.yaml'}:32"
     # Neither the file nor its endpoints print a secret.
     printed = repr(file) + str(file) + repr(found)
-    assert SECRET not in printed
-    assert "from-a-file" not in printed
+    assert [each for each in (SECRET, "from-a-file") if each in printed] == []
     assert secrets.redacted(f"{SECRET} from-a-file") == "*** ***"
 
 
@@ -139,7 +138,6 @@ POSTGRES = "postgres:\n  dsn: host=db\n  password: {}\n"
         (LEAST + POSTGRES.format("{file: bytes}"), r"mine.yaml:5: postgres.password: bytes:1: is not UTF-8"),
         (LEAST + f"postgres: {{dsn: 'host=db password={SECRET}'}}", rf"yaml:3: postgres.dsn must .*{AS_REFERENCE}"),
         (LEAST + f"postgres: {{dsn: 'postgresql://me:{SECRET}@db/x'}}", r"mine.yaml:3: postgres.dsn must not hold a"),
-        (LEAST + f"postgres: {{dsn: 'host=db pasword={SECRET}'}}", r"mine.yaml:3: postgres.dsn must be a connection"),
         (LEAST + f"postgres: {{dsn: 'db {SECRET}'}}", r"mine.yaml:3: postgres.dsn must be a connection string like"),
         (LEAST + "postgres: {dsn: 'host=db sslrootcert=nope.pem'}", r"yaml:3: postgres.dsn: nope.pem: there is no"),
         (LEAST + "pgbouncer: {dsn: 'host=db dbname=x'}", r"mine.yaml:3: pgbouncer.dsn must name dbname=pgbouncer"),
@@ -149,7 +147,6 @@ POSTGRES = "postgres:\n  dsn: host=db\n  password: {}\n"
             r"mine.yaml:7: elasticsearch has both 'user' and 'api_key'",
         ),
         (LEAST + "elasticsearch: {url: 'http://e:1', index: Tides}", r"mine.yaml:3: elasticsearch.index must match"),
-        (LEAST + "loadgens: ['http://g:2']\n", r"yaml:3: unknown key 'loadgens'.*; did you mean 'loadgen'"),
         (SASL.format("acks: 1"), r"mine.yaml:4: kafka.settings.acks is not a setting for SASL, TLS or addresses"),
         (
             SASL.format(f"sasl.jaas.config: x {SECRET};"),

@@ -7,7 +7,6 @@ from tests.support.trials import CELL, cell_summary, trial
 
 SAFE = Durability(text="1 node, disk", nodes=1, on_disk=1, kafka="acks all, 1 of 1 in sync", kafka_nodes=1)
 FAST = Durability(text="1 node, memory (5 s)", nodes=1, on_disk=0, kafka=SAFE.kafka, kafka_nodes=1)
-TWICE = Durability(text="2 nodes, disk", nodes=2, on_disk=2, kafka=SAFE.kafka, kafka_nodes=1)
 
 
 def cell(durability: Durability | None) -> CellSummary:

@@ -36,9 +36,8 @@ def test_a_job_is_what_is_answered_rightly_and_by_an_index() -> None:
 
 
 def test_a_job_that_is_not_known_is_none() -> None:
-    assert job_of(cell_summary()) is None
-    assert job_of(cell_summary(queries=[asked("a"), asked("b", right=None)])) is None
-    assert job_of(cell_summary(queries=[asked("a", index=None)])) is None
+    unknown: list[list[Asked]] = [[], [asked("a"), asked("b", right=None)], [asked("a", index=None)]]
+    assert [job_of(cell_summary(queries=each)) for each in unknown] == [None] * 3
 
 
 def test_the_table_says_what_is_slow_wrong_or_failed() -> None:

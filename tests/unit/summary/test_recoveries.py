@@ -11,8 +11,7 @@ def test_times_are_medians_where_each_trial_has_seen_the_end() -> None:
     later = BACK.model_copy(update={"rate_seconds": 7.0, "standstill_seconds": 3.0})
     found = present(recovery_over([BACK, later, later]))
     assert (found.first_record_seconds, found.rate_seconds, found.lag_seconds) == (4.0, 7.0, 6.0)
-    assert found.standstill_seconds == 3.0
-    assert not found.is_silent
+    assert (found.standstill_seconds, found.is_silent) == (3.0, False)
 
 
 def test_a_trial_that_stored_nothing_any_more_is_not_hidden_by_others() -> None:
@@ -23,5 +22,4 @@ def test_a_trial_that_stored_nothing_any_more_is_not_hidden_by_others() -> None:
 
 def test_a_rate_that_one_trial_has_not_seen_is_not_known_though_records_came() -> None:
     found = present(recovery_over([BACK, BACK.model_copy(update={"rate_seconds": None})]))
-    assert (found.first_record_seconds, found.rate_seconds) == (4.0, None)
-    assert not found.is_silent
+    assert (found.first_record_seconds, found.rate_seconds, found.is_silent) == (4.0, None, False)

@@ -25,14 +25,12 @@ def test_lost_and_duplicated_records_are_loud() -> None:
     faults = [because("LOST 1,234", ReasonCode.LOST), because("DUPLICATED 4", ReasonCode.DUPLICATED)]
     text = shown("a/b", 5, audit=lossy, passed=False, faults=faults, verdict="LOST 1,234; DUPLICATED 4")
     assert next(line for line in text.splitlines() if line.startswith("a/b")).split()[-3:] == ["1,234", "4", "LOST"]
-    assert " DUPLICATED\n" in text
-    assert "a/b: LOST 1,234; DUPLICATED 4\n" in text
+    assert [each for each in (" DUPLICATED\n", "a/b: LOST 1,234; DUPLICATED 4\n") if each not in text] == []
 
 
 def test_connections_that_others_hid_are_not_known_and_say_so() -> None:
     text = shown("postgres/jdbc", 1_000, 2_000, connections=Connections(others=2))
-    assert "not known:" in text
-    assert "2 others" in text
+    assert [each for each in ("not known:", "2 others") if each not in text] == []
 
 
 def test_the_frames_on_top_stand_beside_what_limits_a_cell() -> None:
@@ -57,8 +55,7 @@ def test_next_to_a_zero_stands_how_many_trials_were_not_audited() -> None:
 
 def test_text_that_looks_like_markup_is_printed_as_it_is() -> None:
     text = shown("a/b", notes=["[/bold] [red]x"], invalid=["[/y]"], passed=False, verdict="invalid: [/y]")
-    assert "[/bold] [red]x" in text
-    assert "invalid: [/y]" in text
+    assert [each for each in ("[/bold] [red]x", "invalid: [/y]") if each not in text] == []
 
 
 def sure(low: float, high: float) -> dict[str, object]:

@@ -26,10 +26,8 @@ def test_a_pipeline_that_stores_nothing_any_more_has_not_recovered_without_a_per
     lost = Audit(produced=20_000, stored=11_000, lost=9_000, duplicates=0)
     cell = CELLS[0]
     text = render(run_summary(*summarize([cell], [trial(None, cell, recovery=silent, audit=lost)])))
-    assert "1 stored nothing any more" in text
-    assert "nothing since" in text
-    assert "all recovered" not in text
-    assert "no break" not in text
+    assert [each for each in ("1 stored nothing any more", "nothing since") if each not in text] == []
+    assert [each for each in ("all recovered", "no break") if each in text] == []
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(10.8, ["each once", "uneven 10.8 s"]), (0.0, ["each once"])])
@@ -83,5 +81,4 @@ def test_a_drain_says_when_it_flowed_again_and_nothing_of_rates() -> None:
     text = render(run_summary(*summarize(cells, taken)))
     for shown in ("flows 7.2 s", "no break", "NOT RECOVERED", "flows: until records came again"):
         assert shown in text, text
-    assert "rate not seen" not in text
-    assert "back:" not in text
+    assert [each for each in ("rate not seen", "back:") if each in text] == []

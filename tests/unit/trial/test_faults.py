@@ -82,8 +82,7 @@ def test_nothing_that_is_broken_breaks_nothing() -> None:
     record = take(FakeCluster(plan_with({"what": "none"})))
     assert (record.reasons, record.fault) == ([], "none")
     found = record.recovery
-    assert found.recovered
-    assert (found.acts, found.rate_seconds, found.standstill_seconds) == ([], 0.0, 0.0)
+    assert (found.recovered, found.acts, found.rate_seconds, found.standstill_seconds) == (True, [], 0.0, 0.0)
     assert found.began_seconds == pytest.approx(6, abs=1.5)
     assert record.audit.clean
 
@@ -108,8 +107,7 @@ def test_a_backlog_is_there_before_the_connector_and_broken_while_it_is_drained(
     assert (record.reasons, record.backlog_records, record.offered_records_per_second) == ([], 20_000, None)
     assert record.audit.clean
     found = record.recovery
-    assert found.recovered
-    assert found.began_seconds == pytest.approx(begins, abs=1.5)
+    assert (found.recovered, found.began_seconds) == (True, pytest.approx(begins, abs=1.5))
     assert (found.rate_seconds, found.before_records_per_second, found.late_records) == (None, None, None)
 
 
@@ -245,8 +243,7 @@ def test_a_pipeline_that_never_recovers_is_audited_all_the_same() -> None:
 
     cluster = Gone(plan_with({"what": "refuse", "patience_seconds": 1}), lost=7_000)
     record = take(broken(cluster, refuse_tides_abcdef_001={"stuck": True, "failed": 3}))
-    assert record.reasons == []
-    assert not record.recovery.recovered
+    assert (record.reasons, record.recovery.recovered) == ([], False)
     assert cluster.calls.count("in vain") == MOST_DEEDS == len(record.recovery.acts)
     assert record.audit.lost == 7_000
     (cell,) = summarize(expand(cluster.plan, 3), [record])
@@ -259,8 +256,7 @@ def test_what_is_written_twice_is_a_figure_and_what_is_lost_a_fault() -> None:
     record = take(cluster)
     assert cluster.calls.count("restart tides_abcdef_001") == 2
     (cell,) = summarize(expand(cluster.plan, 3), [record])
-    assert (cell.verdict, cell.audit.duplicates) == ("ok", 5)
-    assert cell.records_per_second is None
+    assert (cell.verdict, cell.audit.duplicates, cell.records_per_second) == ("ok", 5, None)
     (lost,) = summarize(expand(cluster.plan, 3), [take(FakeCluster(cluster.plan, lost=3))])
     assert [fault.code for fault in lost.faults] == [ReasonCode.LOST]
 
@@ -367,9 +363,6 @@ def test_a_command_that_does_not_end_is_killed_with_all_that_it_has_started(
     assert "did not end in 0.3 s, and was killed" in reason.text
     with suppress(psutil.NoSuchProcess):
         assert psutil.Process(int((tmp_path / "pid").read_text())).status() == psutil.STATUS_ZOMBIE
-
-
-# --- when it is over, and when a person acts -------------------------------------------------------------------
 
 
 def watch(patience: float = 10, ended: float | None = 5) -> FaultWatch:

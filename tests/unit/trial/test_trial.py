@@ -44,8 +44,7 @@ def test_a_drain_goes_from_an_empty_sink_to_the_audit() -> None:
     assert cluster.calls == ["check", "load", "start", "stop", "audit"]
     assert (record.reasons, record.notes) == ([], ["added to it"])
     assert (record.pool, record.settings, record.acks, record.stalled_seconds) == (None, {}, "all", 0)
-    assert record.records_per_second == pytest.approx(1_000, rel=0.01)
-    assert record.audit.clean
+    assert (record.records_per_second, record.audit.clean) == (pytest.approx(1_000, rel=0.01), True)
     assert (record.placement, record.window_seconds) == ({"w0": 1, "w1": 1, "w2": 1}, pytest.approx(20, abs=0.6))
     assert (record.cell, record.block, record.trial) == (CELL.key, 1, "abcdef_001")
     assert (record.connector, record.disk_bytes_per_record) == ("a.SinkConnector", None)
@@ -105,8 +104,7 @@ def test_a_service_that_dies_ends_the_trial_and_nothing_is_asked_of_it_any_more(
     record = drained(cluster)
     assert codes(record) == [CODES.SERVICE_DIED]
     assert cluster.calls == ["check", "load", "start"]
-    assert record.audit is None
-    assert record.not_audited == "the connector did not come to the end of the topic"
+    assert (record.audit, record.not_audited) == (None, "the connector did not come to the end of the topic")
 
 
 def test_a_trial_in_which_a_service_died_goes_on_to_its_end_when_it_is_back_and_is_audited() -> None:
@@ -120,8 +118,7 @@ def test_a_trial_in_which_a_service_died_goes_on_to_its_end_when_it_is_back_and_
     assert (record.audit.lost, record.lost_ranges, record.not_audited) == (7, "0-6", "")
     assert record.reconciliation.consumed == RECORDS
     # Nothing of the rest is in its figures.
-    assert record.records_per_second is None
-    assert record.window_seconds is None
+    assert (record.records_per_second, record.window_seconds) == (None, None)
 
 
 def test_an_audit_that_could_not_be_made_is_made_once_more_without_the_connector() -> None:
@@ -220,8 +217,7 @@ def test_connections_that_others_open_meanwhile_hide_the_peak(
     cluster = FakeCluster(PLAN)
     cluster.sink = lambda name: Shared(cluster)  # type: ignore[method-assign]
     record = drained(cluster)
-    assert record.reasons == []
-    assert record.connections.others == unattributed
+    assert (record.reasons, record.connections.others) == ([], unattributed)
     assert record.connections.clients_peak == (None if unattributed else 12)
     assert cluster.calls[2] == "set apart"
 
@@ -270,8 +266,7 @@ def test_a_constant_load_is_offered_once_the_tasks_run_and_its_latency_may_be_mi
     assert record.records == 10_000
     assert cluster.calls == ["check", "start", "load", "stop", "audit"]
     assert (record.offered_records_per_second, record.sent_share, record.pilot) == (500, 1.0, False)
-    assert record.latency_ms is None
-    assert record.notes == ["no latency: OSError: the arrivals are gone"]
+    assert (record.latency_ms, record.notes) == (None, ["no latency: OSError: the arrivals are gone"])
 
 
 def test_a_further_group_that_has_not_read_all_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -374,8 +369,7 @@ def test_a_load_of_changes_is_audited_by_key_and_its_records_are_all_accounted_f
     record = keyed(monkeypatch, versions(), bloats=[before, after])
     assert record.reasons == []
     assert (record.audit.stored, record.audit.superseded, record.audit.stale) == (3, RECORDS - 3, 0)
-    assert record.audit.clean
-    assert record.records_per_write == 500
+    assert (record.audit.clean, record.records_per_write) == (True, 500)
     assert record.bloat == Bloat(dead_rows=70, deadlocks=2, rollbacks=0, bytes_before=8_192, bytes_after=65_536)
 
 
@@ -383,8 +377,7 @@ def test_wrong_keys_make_a_trial_invalid_and_are_named(monkeypatch: pytest.Monke
     record = keyed(monkeypatch, versions(("a", 3), ("c", 9), ("d", 2)))
     assert codes(record) == [CODES.STALE, CODES.MISSING, CODES.NOT_DELETED]
     assert [reason.text for reason in record.reasons][:2] == ["1 key is stale: a", "1 key is missing: b"]
-    assert record.wrong_keys == {"stale": ["a"], "missing": ["b"], "not_deleted": ["d"]}
-    assert record.bloat is None
+    assert (record.wrong_keys, record.bloat) == ({"stale": ["a"], "missing": ["b"], "not_deleted": ["d"]}, None)
 
 
 def test_dead_letters_are_told_apart_from_lost_records(monkeypatch: pytest.MonkeyPatch) -> None:
