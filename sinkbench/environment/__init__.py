@@ -57,9 +57,6 @@ def joined(was: JsonValue, now: JsonValue) -> Any:
 
 def with_sink(environment: Mapping[str, JsonValue], sink: str, settings: SinkSettings) -> dict[str, JsonValue]:
     """Adds a sink's settings as `durability.<sink>` and `sink_settings.<sink>`; None keeps the earlier value."""
-    added = dict(environment)
-    for key, found in zip(SINK_KEYS, (settings.durability, settings.tuning), strict=True):
-        before = {**each} if isinstance(each := added.get(key), dict) else {}
-        known = each if isinstance(each := before.get(sink), dict) else {}
-        added[key] = {**before, sink: {name: known.get(name) if v is None else v for name, v in found.items()}}
+    found = zip(SINK_KEYS, (settings.durability, settings.tuning), strict=True)
+    added: dict[str, JsonValue] = joined({**environment}, {key: {sink: {**each}} for key, each in found})
     return added

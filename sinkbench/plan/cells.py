@@ -9,7 +9,7 @@ from typing import Any
 
 from loadgen.forms import DOCUMENT, Form
 from sinkbench.errors import PlanError
-from sinkbench.plan.entries import Acks, DrainEntry, PipelineEntry, RatedEntry
+from sinkbench.plan.entries import Acks, DrainEntry, PipelineEntry, SustainEntry
 from sinkbench.plan.faults import PlanFault
 from sinkbench.plan.plan import CapacityPlan, FaultsPlan, Plan, RescalePlan, SustainPlan
 
@@ -171,7 +171,7 @@ def _cell(plan: Plan, entry: PipelineEntry, multiple: int, workers: int) -> Cell
 def _under_load(plan: Plan, entry: PipelineEntry, cell: Cell) -> list[Cell]:
     if isinstance(plan, SustainPlan):
         reads = plan.sustain.reads_per_second or (0,)
-        cell = replace(cell, reads_from=entry.reads_from) if isinstance(entry, RatedEntry) else cell
+        cell = replace(cell, reads_from=entry.reads_from) if isinstance(entry, SustainEntry) else cell
         return [replace(cell, offered=rate, reads=each or None) for rate in plan.rates_of(entry) for each in reads]
     if isinstance(plan, CapacityPlan):
         return [cell, *(replace(cell, mode="sustain", of_capacity=share) for share in plan.capacity.of_capacity)]

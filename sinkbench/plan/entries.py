@@ -251,9 +251,14 @@ class DrainEntry(PipelineEntry):
 
 
 class RatedEntry(PipelineEntry):
-    """A pipeline under `mode: sustain`."""
+    """A pipeline under a constant load."""
 
     records_per_second: Rates | None = Field(default=None, description="replaces the rates of 'sustain'")
+
+
+class SustainEntry(RatedEntry):
+    """A pipeline under `mode: sustain`."""
+
     reads_from: Literal["standby"] | None = Field(
         default=None, description="standby: the sink's last node gets the queries during the load"
     )

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError, model_validator
 from loadgen.options import Changes
 from sinkbench.errors import PlanError
 from sinkbench.plan.base import LOAD, MODES, PIPELINES, BlocksPlan, Mode, Plan
-from sinkbench.plan.entries import DrainEntry, FaultsEntry, PipelineEntry, RatedEntry, known_pipelines
+from sinkbench.plan.entries import DrainEntry, FaultsEntry, PipelineEntry, RatedEntry, SustainEntry, known_pipelines
 from sinkbench.plan.faults import PlanFault
 from sinkbench.plan.sections import (
     CapacitySection,
@@ -114,6 +114,7 @@ class SustainPlan(_RatedPlan):
     """Does a pipeline sustain a constant rate, and with which latency?"""
 
     mode: Literal["sustain"]
+    pipelines: Annotated[tuple[SustainEntry, ...], PIPELINES]
     sustain: Annotated[ReadsSustain, _SUSTAIN] = ReadsSustain()
 
     @model_validator(mode="after")
@@ -121,6 +122,9 @@ class SustainPlan(_RatedPlan):
         if any(self.sustain.reads_per_second) and self.queries is None:
             text = "reads_per_second needs a plan with queries, found no queries"
             raise mistake(text, "sustain", "reads_per_second")
+        for index, entry in enumerate(self.pipelines):
+            if entry.reads_from is not None and not any(self.sustain.reads_per_second):
+                raise mistake("reads_from needs sustain.reads_per_second", "pipelines", index, "reads_from")
         return self
 
     def with_records(self, records: str | None, key: str | None = None, **csv: Any) -> Self:

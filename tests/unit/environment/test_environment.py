@@ -200,6 +200,10 @@ def test_a_sinks_settings_are_added_and_not_forgotten() -> None:
         "durability": {"kafka": {"acks": "all"}, "postgres": {"fsync": "on", "wal_level": "replica"}},
         "sink_settings": {"postgres": {"shared_buffers": "128MB"}},
     }
+    # Of a second stack of the same run.
+    other = with_sink(found, "postgres", SinkSettings({"fsync": "on"}, {"shared_buffers": "64MB"}))
+    assert other["sink_settings"] == {"postgres": {"shared_buffers": "128MB or 64MB"}}
+    assert other["durability"] == found["durability"]
 
 
 @pytest.mark.parametrize(

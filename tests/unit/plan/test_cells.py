@@ -81,5 +81,8 @@ def test_reads_make_cells_of_their_own_and_need_queries() -> None:
     assert {(cell.reads_from, cell.identity()["reads_from"]) for cell in asked if cell.reads} == {
         ("standby", "standby")
     }
+    for mode in ("sustain", "faults"):
+        with pytest.raises(ValidationError, match="reads_from"):
+            plan_of(mode=mode, sustain={"records_per_second": 5}, pipelines=[other])
     with pytest.raises(ValidationError, match="reads_per_second needs a plan with queries"):
         plan_of(mode="sustain", sustain={"records_per_second": 5, "reads_per_second": 2})
