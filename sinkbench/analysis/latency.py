@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from hdrh.histogram import HdrHistogram
 
 from sinkbench.analysis.intervals import CONFIDENCE, interval_of
 from sinkbench.analysis.rates import Numbers, most, mser
@@ -39,7 +38,7 @@ def latency_of(
     of the time of storing, and `unknown` counts records without one. Negative latencies (imprecise times, or clocks
     that disagree) are only counted."""
     values = np.asarray(latencies_us, dtype=np.float64)
-    histogram = HdrHistogram(1, HIGHEST_US, DIGITS)
+    histogram = _no_latencies()
     positive = values[values >= 0]
     whole = np.clip(np.rint(positive), 1, HIGHEST_US).astype(np.int64)
     for value, count in zip(*(part.tolist() for part in np.unique(whole, return_counts=True)), strict=True):
@@ -59,9 +58,9 @@ def merged(parts: Iterable[LatencyMs | None]) -> LatencyMs | None:
     known = [part for part in parts if part is not None and part.histogram is not None]
     if not known:
         return None
-    histogram = HdrHistogram(1, HIGHEST_US, DIGITS)
+    histogram = _no_latencies()
     for part in known:
-        histogram.add(HdrHistogram.decode(part.histogram))
+        histogram.add(histogram.decode(part.histogram))
     return LatencyMs(
         **_figures(histogram),
         one_in=max(part.one_in for part in known),
@@ -70,6 +69,13 @@ def merged(parts: Iterable[LatencyMs | None]) -> LatencyMs | None:
         unknown=sum(part.unknown for part in known),
         resolution_ms=most(part.resolution_ms for part in known),
     )
+
+
+def _no_latencies() -> Any:
+    # Imported here: what prints a run needs none.
+    from hdrh.histogram import HdrHistogram
+
+    return HdrHistogram(1, HIGHEST_US, DIGITS)
 
 
 def _figures(histogram: Any) -> dict[str, Any]:

@@ -17,6 +17,8 @@ CONTROLLER = "controller"
 """sinkbench's own name among services whose CPU is counted."""
 MUCH_FOREIGN = 0.10
 """Above this share of the cores, foreign load makes rates hard to compare between runs."""
+FEWEST_FOR_DISK = 100_000
+"""Of fewer records the sink's preallocated files and unmerged segments are most of what it takes."""
 # Fields of a sample with several values, which get separate columns.
 NOT_FLAT = ("cpu_seconds", "problems", "troubles", "signs", "silent")
 # Fewer cannot serve another task's pool; two are sinkbench's own.

@@ -6,13 +6,12 @@ from itertools import chain
 from typing import TypeVar
 
 from sinkbench.analysis.rates import median_known
-from sinkbench.analysis.samples import memory_peaks, total_memory_peak
+from sinkbench.analysis.samples import FEWEST_FOR_DISK, memory_peaks, total_memory_peak
 from sinkbench.analysis.words import NOT_MEASURED, megabytes
 from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, bounds, column, number, over
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks
-from sinkbench.plan.sizing import FEWEST_FOR_DISK
 from sinkbench.results import CellSummary, JvmCpu, Memory, RunSummary
 
 _LEAST_BYTES = 5e5

@@ -6,15 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from sinkbench.analysis.intervals import spread_of
 from sinkbench.analysis.rates import median_known, total_known
 from sinkbench.analysis.samples import is_far_ahead
 from sinkbench.analysis.words import percent
 from sinkbench.errors import INTERRUPTIONS, ReasonCode
-from sinkbench.plan.cells import Cell
-from sinkbench.plan.schedule import CapacitySearch
 from sinkbench.results import Audit, Limit, Reason, Spread, TrialRecord
+
+if TYPE_CHECKING:
+    from sinkbench.plan.cells import Cell
+    from sinkbench.plan.schedule import CapacitySearch
 
 # Three trials in a row rise by chance in one of six cells, but rarely by this much.
 FEWEST_THAT_RISE, RISE = 3, 1.25

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import operator
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from loadgen.forms import DOCUMENT, Form
 from loadgen.options import NOAA, Changes
 from sinkbench import results
+from sinkbench.analysis.bound import Bound
 from sinkbench.errors import PlanError
 from sinkbench.plan.entries import Acks, Backlog, Count, Rates, Readers, Reads, Seconds
 from sinkbench.suggest import did_you_mean
@@ -224,32 +223,8 @@ FIGURES = (
     *("records_per_second", "efficiency", "p50_ms", "p95_ms", "p99_ms", "lost", "duplicates", "connections"),
     *("cpu_seconds_per_million", "memory_mb", "disk_bytes_per_record", "cost_per_million"),
 )
-OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    "<=": operator.le,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "<": operator.lt,
-    ">": operator.gt,
-}
-_BOUND = re.compile(rf"({'|'.join(OPERATORS)})\s*(\d[\d_]*(?:\.\d+)?)")
-
 Bounds = dict[str, dict[str, str]]
 """By the pipeline's label and the figure, as `< 1000`."""
-
-
-class Bound(NamedTuple):
-    operator: str
-    value: float
-
-    @classmethod
-    def of(cls, text: str) -> Bound:
-        """Reads a bound; ValueError if it is none."""
-        if (found := _BOUND.fullmatch(text.strip())) is None:
-            raise ValueError(text)
-        return cls(found[1], float(found[2]))
-
-    def holds(self, value: float) -> bool:
-        return OPERATORS[self.operator](value, self.value)
 
 
 def bounds_of(asked: Mapping[str, Any], labels: Sequence[str]) -> Bounds:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sinkbench.analysis.samples import FEWEST_FOR_DISK
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan, PlanDrain
@@ -10,8 +11,6 @@ from sinkbench.results import TrialRecord
 
 MINIMUM_RECORDS = 2_000
 MAXIMUM_RECORDS = 20_000_000
-FEWEST_FOR_DISK = 100_000
-"""Of fewer records the sink's preallocated files and unmerged segments are most of what it takes."""
 # A trial is this much longer at most for it.
 _LONGER_FOR_DISK = 1.5
 # Fewer than `MINIMUM_RECORDS` suffice if they have this many bytes.

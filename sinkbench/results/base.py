@@ -15,13 +15,7 @@ Amount = Annotated[float, Field(ge=0)]
 class Record(BaseModel):
     """A frozen record of finite numbers; fields that it does not know are ignored."""
 
-    model_config = ConfigDict(
-        extra="ignore",
-        frozen=True,
-        allow_inf_nan=False,
-        # So that the schema tells what each field is.
-        use_attribute_docstrings=True,
-    )
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
 
 
 class Interval(Record):

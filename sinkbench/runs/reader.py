@@ -1,21 +1,24 @@
 """The runs in a folder of results, damaged and unfinished ones, too: found by how a user names them, and read."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue, ValidationError
 
 from loadgen.reading import parse_json, read_text
 from sinkbench.errors import ResultsError, UserError
-from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import Plan
 from sinkbench.results import RunSummary, TrialRecord
 from sinkbench.runs.store import RunFolder, check_writable, read_summary, read_trials
-from sinkbench.summary.cells import summary_of
 from sinkbench.yamlfile import YamlFile
+
+if TYPE_CHECKING:
+    from sinkbench.plan.plan import Plan
 
 _SUMMARY = "summary.json"
 
@@ -30,19 +33,20 @@ class StoredRun:
     connectors: Mapping[str, JsonValue]
 
 
-def load_run(path: Path) -> StoredRun:
+def load_run(path: Path, *, whole: bool = True) -> StoredRun:
     """Reads a run from its folder, a link to it such as results/latest, or its summary.json. An unfinished run is
-    read up to its last complete trial. UserError if it is no run or has no trial, or a file is missing or damaged."""
+    read up to its last complete trial. UserError if it is no run or has no trial, or a file is missing or damaged. If
+    not `whole`, the plan has no defaults of keys that it was written without."""
     summary = load_summary(path)
     folder = path if path.is_dir() else path.parent
-    trials = read_trials(RunFolder(folder).trials_path)
+    trials, plan = read_trials(RunFolder(folder).trials_path), folder / "plan.yaml"
     if not trials and not any(cell.trials for cell in summary.cells):
         way = f"take them: sinkbench resume {summary.run}"
         raise ResultsError(f"{path}: no answer: none of its trials has ended; {way}")
     return StoredRun(
         summary=summary,
         trials=trials,
-        plan=_plan(folder / "plan.yaml").whole(),
+        plan=_plan(plan).whole() if whole else YamlFile(plan, "plan", ResultsError).content,
         connectors=load_connectors(folder / "connectors"),
     )
 
@@ -82,6 +86,10 @@ def load_connectors(folder: Path) -> dict[str, JsonValue]:
 
 def _summed(folder: RunFolder, trials: list[TrialRecord], run: str, known: RunSummary | None = None) -> RunSummary:
     """The summary over all trials, with other fields from `known`; ValueError if they are of another plan."""
+    # Imported here: few runs are unfinished, and a plan's models take long to make.
+    from sinkbench.plan.cells import expand
+    from sinkbench.summary.cells import summary_of
+
     plan = _plan(folder.plan_path)
     workers = [each.workers for each in (*trials, *(known.cells if known else ()))]
     cells = expand(plan, workers[0]) if workers else []
@@ -93,6 +101,8 @@ def _summed(folder: RunFolder, trials: list[TrialRecord], run: str, known: RunSu
 
 
 def _plan(path: Path) -> Plan:
+    from sinkbench.plan.plan import Plan
+
     try:
         return Plan.model_validate(YamlFile(path, "plan", ResultsError).content)
     except ValidationError:

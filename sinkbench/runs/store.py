@@ -2,6 +2,8 @@
 
 Read and write errors are UserErrors. Every text is redacted before it is written: a service may quote a secret."""
 
+from __future__ import annotations
+
 import csv
 import errno
 import io
@@ -13,17 +15,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import JsonValue, ValidationError
 from ruamel.yaml import YAML
 
 from loadgen.reading import parse_json, printable, read_bytes
 from sinkbench.errors import UserError
-from sinkbench.plan.plan import Plan
 from sinkbench.results import RunSummary, TrialRecord, settled
 from sinkbench.secrets import redacted, redacted_values
 from sinkbench.yamlfile import to_yaml
+
+if TYPE_CHECKING:
+    from sinkbench.plan.plan import Plan
 
 _NEEDED_BYTES = 2**20
 # Even a year of trials is smaller.

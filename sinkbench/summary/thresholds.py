@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sinkbench.analysis.bound import Bound
 from sinkbench.analysis.rates import usable_median
 from sinkbench.analysis.words import significant
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_INCONCLUSIVE
 from sinkbench.metrics.metric import find
-from sinkbench.plan.sections import Bound
 from sinkbench.results import CellSummary, RunSummary
 
 _SIGNS = {True: "✓", False: "✗", None: "?"}

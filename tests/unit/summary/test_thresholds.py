@@ -9,10 +9,10 @@ from xml.etree import ElementTree as ET
 import pytest
 from typer.testing import CliRunner
 
+from sinkbench.analysis.bound import Bound
 from sinkbench.analysis.latency import latency_of
 from sinkbench.cli.main import app
 from sinkbench.plan.plan import Plan
-from sinkbench.plan.sections import Bound
 from sinkbench.results import Audit, Connections, RunSummary
 from sinkbench.summary.cells import summarize
 from sinkbench.summary.thresholds import exit_code, outcomes, threshold_lines

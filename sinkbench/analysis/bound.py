@@ -1,0 +1,32 @@
+"""The bound of a threshold, as `< 1000`."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_BOUND = re.compile(rf"({'|'.join(OPERATORS)})\s*(\d[\d_]*(?:\.\d+)?)")
+
+
+class Bound(NamedTuple):
+    operator: str
+    value: float
+
+    @classmethod
+    def of(cls, text: str) -> Bound:
+        """Reads a bound; ValueError if it is none."""
+        if (found := _BOUND.fullmatch(text.strip())) is None:
+            raise ValueError(text)
+        return cls(found[1], float(found[2]))
+
+    def holds(self, value: float) -> bool:
+        return OPERATORS[self.operator](value, self.value)
