@@ -5,6 +5,7 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar
 
+from sinkbench.analysis.intervals import spread_of
 from sinkbench.analysis.rates import median_known
 from sinkbench.analysis.samples import FEWEST_FOR_DISK, memory_peaks, total_memory_peak
 from sinkbench.analysis.words import NOT_MEASURED, megabytes
@@ -47,9 +48,10 @@ def _of_services(field: str, cell: CellSummary) -> dict[str, float | None]:
     return {name: getattr(each, field) for name, each in cell.peak_memory.items()}
 
 
-def disk_bytes(taken: Taken) -> list[float | None]:
-    """Of each trial that is used; None if it had too few records."""
-    return [trial.disk_bytes_per_record if trial.records >= FEWEST_FOR_DISK else None for trial in taken.used]
+def _disk(taken: Taken) -> Fields:
+    """Over the trials that had enough records: others of the cell take nothing from them."""
+    enough = {each.block: each.disk_bytes_per_record for each in taken.used if each.records >= FEWEST_FOR_DISK}
+    return {"disk_bytes_per_record": spread_of({block: size for block, size in enough.items() if size is not None})}
 
 
 def _fetched(seen: Seen) -> Fields:
@@ -88,7 +90,7 @@ METRICS = (
         of_trial=lambda seen: {
             "disk_bytes_per_record": seen.disk_bytes_per_record if seen.records >= FEWEST_FOR_DISK else None
         },
-        of_cell=lambda taken: {"disk_bytes_per_record": taken.spread(disk_bytes(taken))},
+        of_cell=_disk,
         columns=[column(RESOURCES, 50, "bytes\non disk", "disk_bytes_per_record.median")],
         heads=["A bytes/record", "B bytes/record"],
         place=90,

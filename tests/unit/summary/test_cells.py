@@ -296,3 +296,11 @@ def test_waits_in_a_pool_are_the_worst_and_the_median_of_the_trials() -> None:
     assert cell_of(*(trial(pool=each) for each in pools)).pool == pool(5, 10.0, 1.5)
     assert cell_of(trial(pool=pool(None, None, None))).pool == pool(None, None, None)
     assert cell_of(trial()).pool is None
+
+
+def test_bytes_on_disk_are_those_of_the_trials_with_enough_records() -> None:
+    sizes = {66_100: 514.0, 100_000: 1_040.0, 101_000: 1_050.0}
+    taken = [trial(records=count, disk_bytes_per_record=size, block=count) for count, size in sizes.items()]
+    disk = present(summarize([CELL], taken)[0].disk_bytes_per_record)
+    assert (disk.median, disk.values, disk.blocks) == (1_045.0, [1_040.0, 1_050.0], [100_000, 101_000])
+    assert summarize([CELL], taken[:1])[0].disk_bytes_per_record is None
