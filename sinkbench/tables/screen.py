@@ -85,11 +85,12 @@ def title(kept: StoredRun) -> list[str]:
 
 
 def duration(kept: StoredRun) -> str:
-    """From the first trial's beginning to the last one's end, as `12 min`; empty without trials."""
+    """From the first pilot's beginning to the last trial's end, as `12 min`; empty without trials."""
     times = [(datetime.fromisoformat(trial.started_at), trial.seconds) for trial in kept.trials if trial.started_at]
     if not times:
         return ""
-    taken = max(at + timedelta(seconds=seconds) for at, seconds in times) - min(at for at, _ in times)
+    began = min(datetime.fromisoformat(started_at(kept.summary.run) or "9999-01-01T00:00Z"), *(at for at, _ in times))
+    taken = max(at + timedelta(seconds=seconds) for at, seconds in times) - began
     return f"{max(1, round(taken.total_seconds() / 60))} min"
 
 
