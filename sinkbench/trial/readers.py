@@ -17,12 +17,12 @@ class Readers(AbstractContextManager["Readers"]):
     def __init__(self, own: Resources) -> None:
         """Waits until each has all partitions."""
         self._workers, self._begun = Workers(), False
-        endpoints, names = own.cluster.stack.endpoints, own.names
+        endpoints = own.cluster.stack.endpoints
         try:
-            self._ends = [self._workers.start(consume) for _ in range(own.cell.readers)]
-            for number, end in enumerate(self._ends):
-                settings = {**endpoints.kafka_settings, "bootstrap.servers": endpoints.kafka}
-                order(end, Consume(names.topic, f"{names.connector}_reader{number}", settings, math.inf))
+            self._ends = [self._workers.start(consume) for _ in own.reader_groups]
+            settings = {**endpoints.kafka_settings, "bootstrap.servers": endpoints.kafka}
+            for group, end in zip(own.reader_groups, self._ends, strict=True):
+                order(end, Consume(own.names.topic, group, settings, math.inf))
             for end in self._ends:
                 while answer_of(end, JOIN_SECONDS)[1] != own.cell.partitions:
                     pass

@@ -143,9 +143,17 @@ class Resources:
     def stop_connector(self) -> None:
         self.cluster.stop_connector(self.names.connector, self.group)
 
+    @property
+    def reader_groups(self) -> list[str]:
+        """The cell's further consumer groups."""
+        return [f"{self.names.connector}_reader{number}" for number in range(self.cell.readers)]
+
     def remove_connector(self) -> None:
         self.stop_connector()
         self.cluster.kafka.delete_group(self.group)
+        for group in self.reader_groups:
+            self.cluster.kafka.wait_until_empty(group)
+            self.cluster.kafka.delete_group(group)
 
     def remove(self, *, topic: bool = True) -> None:
         """Removes everything that the trial has created and that still exists."""

@@ -48,7 +48,8 @@ def left_behind(stack: LocalStack) -> list[str]:
     """Everything of a trial's that is still there."""
     with ConnectCluster(stack.endpoints.connect.values()) as connect:
         found = connect.connectors()
-    found += [topic for topic in Kafka(stack.endpoints.kafka).topics() if topic.startswith(PREFIX)]
+    kafka = Kafka(stack.endpoints.kafka)
+    found += [name for name in (*kafka.topics(), *kafka.groups()) if name.removeprefix("connect-").startswith(PREFIX)]
     for name in sinks_of(stack.endpoints):
         sink = open_sink(name, stack.endpoints, CHECKOUT)
         found += sink.leftovers(PREFIX)
