@@ -25,6 +25,10 @@ FOLDER, PLAIN = CHECKOUT / "kubernetes", "plain"
 OURS = "sinkbench.io/created"
 DELETE_SECONDS = 300
 PARTS = ("--selector", "app.kubernetes.io/part-of=sinkbench")
+# What an operator's resource says when it is ready.
+OPERATED = ("kafka.kafka.strimzi.io", "kafkaconnect.kafka.strimzi.io", "cluster.postgresql.cnpg.io")
+READY = dict.fromkeys(OPERATED, "condition=Ready")
+READY["elasticsearch.elasticsearch.k8s.elastic.co"] = "jsonpath={.status.phase}=Ready"
 Overlay = Annotated[str, typer.Option(help="plain, small, published, large, or a folder of yours")]
 Namespace = Annotated[str, typer.Option(help="namespace for all of it")]
 
@@ -48,10 +52,14 @@ def apply(
         mode = "enforce" if overlay == PLAIN else "warn"
         _kubectl("label", "namespace", namespace, f"{OURS}=true", f"pod-security.kubernetes.io/{mode}=restricted")
     with _in_namespace(found, namespace) as folder:
-        say(_kubectl("apply", "--server-side", "--kustomize", folder).strip())
+        say(applied := _kubectl("apply", "--server-side", "--kustomize", folder).strip())
     if wait:
         say("waiting for the pods")
-        _kubectl("rollout", "status", "statefulset,deployment", "--namespace", namespace, *PARTS, f"--timeout={wait}s")
+        within = ("--namespace", namespace, f"--timeout={wait}s")
+        _kubectl("rollout", "status", "statefulset,deployment", *PARTS, *within)
+        for line in applied.splitlines():
+            if sign := READY.get(line.partition("/")[0]):
+                _kubectl("wait", line.split()[0], f"--for={sign}", *within)
     say(f"sinkbench race quick --stack kubernetes:{namespace}")
 
 

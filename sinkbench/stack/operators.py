@@ -191,9 +191,10 @@ def _kafka(kafka: Object, found: Found, list_of: List) -> dict[str, Any]:
 
 
 def _elasticsearch(search: Object, namespace: str, found: Found, list_of: List) -> dict[str, Any]:
-    name, health = name_of(search), search.get("status", {}).get("health", "unknown")
-    if health not in ("green", "yellow"):
-        raise StackError(f"Elasticsearch {name}: its health is {health}; wait until it is green")
+    name, status = name_of(search), search.get("status", {})
+    if (health := status.get("health", "unknown")) not in ("green", "yellow"):
+        said = "".join(f", {each['message']}" for each in status.get("conditions", []) if each["status"] == "False")
+        raise StackError(f"Elasticsearch {name}: its health is {health}{said}; wait until it is green")
     self_signed = search["spec"].get("http", {}).get("tls", {}).get("selfSignedCertificate", {})
     scheme = "http" if self_signed.get("disabled") else "https"
     section: dict[str, Any] = {"url": f"{scheme}://{name}-es-http.{namespace}.svc:9200", "user": "elastic"}

@@ -5,6 +5,12 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+ECK, CNPG = "github.com/elastic/cloud-on-k8s/v3@v3.5.0", "github.com/cloudnative-pg/cloudnative-pg@v1.30.0"
+
+
+def source_of(module: str) -> Path:
+    command = ["go", "mod", "download", "-json", module]
+    return Path(json.loads(subprocess.run(command, capture_output=True, check=True, cwd="/").stdout)["Dir"])
 
 
 def kubectl(*arguments: str, given: object = None) -> subprocess.CompletedProcess[str]:

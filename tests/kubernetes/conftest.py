@@ -1,9 +1,7 @@
 """The operators' resource definitions in the cluster that KUBECONFIG names, for as long as the tests take."""
 
-import json
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,18 +9,16 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.kubernetes.cluster import ROOT, done, kubectl
+from tests.kubernetes.cluster import CNPG, ECK, ROOT, done, kubectl, source_of
 
 CRDS = os.environ.get("KUBERNETES_CRDS")
-ECK = "github.com/elastic/cloud-on-k8s/v3@v3.5.0"
 
 
 def definitions(folder: Path) -> list[dict[str, Any]]:
-    """The namespace, the folder's definitions (of Strimzi and CloudNativePG), and those in ECK's Go module."""
-    command = ["go", "mod", "download", "-json", ECK]
-    module = json.loads(subprocess.run(command, capture_output=True, check=True, cwd=folder).stdout)
-    eck = Path(module["Dir"]) / "config/crds/v1/all-crds.yaml"
-    files = [ROOT / "kubernetes/namespace.yaml", eck, *folder.glob("*.yaml")]
+    """The namespace, the folder's definitions, and those in the operators' Go modules, which win."""
+    files = [ROOT / "kubernetes/namespace.yaml", *folder.glob("*.yaml")]
+    for module, pattern in ((ECK, "config/crds/v1/all-crds.yaml"), (CNPG, "config/crd/bases/*.yaml")):
+        files += source_of(module).glob(pattern)
     return [each for file in files for each in YAML(typ="safe").load_all(file) if each]
 
 

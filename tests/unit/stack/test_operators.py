@@ -177,6 +177,7 @@ def _without(resource: str) -> Callable[[Objects], None]:
 
 
 NOT_READY = {"conditions": [{"type": "NotReady", "status": "True", "message": "pool has no nodes"}]}
+UNREACHED = {"health": "unknown", "conditions": [{"status": "False", "message": "Service s has none"}]}
 REVERTED = {"name": "bench", "annotations": {"strimzi.io/use-connector-resources": "true"}}
 
 
@@ -190,7 +191,7 @@ REVERTED = {"name": "bench", "annotations": {"strimzi.io/use-connector-resources
         (_with("kafkas.kafka.strimzi.io", status=NOT_READY), "Kafka bench: is not ready: pool has no nodes"),
         (_with("kafkaconnects.kafka.strimzi.io", status={}), "is not ready: no operator has acted upon it"),
         (_with("kafkaconnects.kafka.strimzi.io", metadata=REVERTED), "so Strimzi deletes what REST creates"),
-        (_with("elasticsearches.elasticsearch.k8s.elastic.co", status={"health": "red"}), "its health is red"),
+        (_with("elasticsearches.elasticsearch.k8s.elastic.co", status=UNREACHED), "unknown, Service s has none; wait"),
         (_with("clusters.postgresql.cnpg.io", status={"phase": "Setting up primary"}), "Setting up primary"),
         (_without("pods"), "none of its pods has an address"),
     ],
