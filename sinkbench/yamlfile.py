@@ -20,7 +20,6 @@ from sinkbench.suggest import did_you_mean, nearest
 
 Model = TypeVar("Model", bound=BaseModel)
 _REPORTED_AT_MOST = 5
-_RENAMED = {"whom": "target"}
 _MOST_VALUES = 100_000
 # The library needs seconds for a file of this size.
 _MOST_BYTES = 1 << 18
@@ -205,12 +204,10 @@ class YamlFile:
 
 
 def _hint(path: tuple[str | int, ...], model: type[BaseModel], others: Mapping[str, type[BaseModel]]) -> str:
-    """The end of a message about an unknown key: its new name, the modes that have it, or a similar key."""
+    """The end of a message about an unknown key: the modes that have it, or a similar key."""
     key, section = str(path[-1]), _section(model, path[:-1])
     if section is None:
         return ""
-    if (new := _RENAMED.get(key, "")) in section.model_fields:
-        return f"; it was renamed to '{new}'"
     elsewhere = {mode: _section(other, path[:-1]) for mode, other in others.items()}
     modes = [mode for mode, found in elsewhere.items() if found is not None and key in found.model_fields]
     return f"; only for mode {', '.join(modes)}" if modes else did_you_mean(key, section.model_fields)

@@ -55,8 +55,6 @@ EXAMPLES = (
     ("sinkbench show --queries", "more of the newest run"),
     ("sinkbench compare latest~1 latest", "the newest two runs"),
 )
-# Options that were renamed, with their new names.
-RENAMED = {"--fail-if-dearer": "--fail-if-cpu-higher"}
 
 
 class Commands(TyperGroup):
@@ -82,9 +80,6 @@ class Commands(TyperGroup):
             from sinkbench.suggest import did_you_mean
 
             ctx.fail(f"No such command '{args[0]}'{did_you_mean(args[0], COMMANDS)}")
-        for option in (arg.split("=")[0] for arg in args):
-            if option in RENAMED:
-                ctx.fail(f"No such option: {option}; it was renamed to {RENAMED[option]}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -26,7 +26,6 @@ def test_every_command_has_a_name_and_a_help_of_its_own() -> None:
     ("arguments", "words"),
     [
         ("rac", "No such command 'rac'; did you mean 'race'?"),
-        ("compare a b --fail-if-dearer=5%", "No such option: --fail-if-dearer; it was renamed to --fail-if-cpu-higher"),
         ("race --foo", "No such option: --foo; see `sinkbench race -h`"),
         ("race --trials many", "'--trials': Input should be a valid integer"),
         ("scale", "Missing argument"),

@@ -92,10 +92,7 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
         ("mode: soak\npipelines: [postgres/jdbc]", "1: mode must be"),
         (JDBC + "sustain:\n  records_per_second: 5", "2: unknown key 'sustain' in plan; only for mode sustain"),
         (CAPACITY + "sustain:\n  records_per_second: 5", "4: unknown key 'records_per_second' in sustain; only for"),
-        (
-            f"mode: faults\n{JDBC}faults: [{{what: kill, whom: worker}}]",
-            "3: unknown key 'whom' in faults; it was renamed to 'target'",
-        ),
+        (f"mode: faults\n{JDBC}faults: [{{what: kill, targt: worker}}]", "3: unknown key 'targt' in faults; did you"),
         (
             "mode: sustain\npipelines: [{pipeline: postgres/jdbc, rows_before: 5}]",
             "2: unknown key 'rows_before' in pipelines; only for mode drain",
