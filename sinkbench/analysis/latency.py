@@ -130,14 +130,28 @@ def lag_of(
     fit = stats.linregress(middles, means)
     # For a perfect line rounding may make the squared error negative, and the error NaN.
     reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, batches - 2)) * float(np.nan_to_num(fit.stderr))
-    slope, bound = float(fit.slope), NEGLIGIBLE * offered
-    low, high = slope - reach, slope + reach
+    return _judged(float(fit.slope), reach, offered, ("least squares over batch means", batches), largest, last)
+
+
+def pooled(lags: Sequence[Lag], offered: float) -> Lag | None:
+    """What two or more trials of one load tell together: their mean slope, with independent errors (the fixed effect of
+    L. V. Hedges and I. Olkin, "Statistical Methods for Meta-Analysis", 1985, with equal weights)."""
+    spans = [lag.interval.high - lag.interval.low for lag in lags if lag.interval is not None]
+    if len(lags) < 2 or len(spans) < len(lags):
+        return None
+    slope, reach = (sum(lag.growth_per_second or 0.0 for lag in lags), math.hypot(*spans) / 2)
+    most_of = [most(getattr(lag, name) for lag in lags) for name in ("largest", "last")]
+    return _judged(slope / len(lags), reach / len(lags), offered, ("mean slope of the trials", len(lags)), *most_of)
+
+
+def _judged(slope: float, reach: float, offered: float, how: tuple[str, int], *seen: int | None) -> Lag:
+    low, high, bound = slope - reach, slope + reach, NEGLIGIBLE * offered
     return Lag(
         verdict=GROWING if low > bound else BOUNDED if high <= bound else UNCLEAR,
         growth_per_second=round(slope, 3),
-        interval=interval_of(round(low, 3), round(high, 3), "least squares over batch means", batches),
-        largest=largest,
-        last=last,
+        interval=interval_of(round(low, 3), round(high, 3), *how),
+        largest=seen[0],
+        last=seen[1],
     )
 
 

@@ -1,9 +1,9 @@
 """The offered constant load, how much of it is stored, lag and latency, and the capacity found by a search."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from statistics import mean
 
-from sinkbench.analysis.latency import BOUNDED, GROWING, UNCLEAR, merged
+from sinkbench.analysis.latency import BOUNDED, GROWING, UNCLEAR, merged, pooled
 from sinkbench.analysis.rates import median_known, usable_rate
 from sinkbench.analysis.words import milliseconds, percent, whole
 from sinkbench.metrics.connections import LOADS
@@ -11,14 +11,17 @@ from sinkbench.metrics.metric import Column, Fields, Metric, column, known, numb
 from sinkbench.metrics.rate import at_least_in_words
 from sinkbench.metrics.taken import Taken
 from sinkbench.metrics.tasks import tasks_per_worker
-from sinkbench.results import CellSummary, Lag, RunSummary
+from sinkbench.results import CellSummary, Lag, RunSummary, TrialRecord
 
 
-def worst(lags: Iterable[Lag | None]) -> Lag | None:
-    """The lag with the worst verdict, among these the fastest growing one; None without any."""
-    ranks = {GROWING: 2, UNCLEAR: 1, BOUNDED: 0}
-    known = [lag for lag in lags if lag is not None]
-    return max(known, key=lambda lag: (ranks[lag.verdict], lag.growth_per_second or 0.0), default=None)
+def lag_over(trials: Sequence[TrialRecord]) -> Lag | None:
+    """The lag with the worst verdict, among these the fastest growing one; None without any. Trials of which none grows
+    for certain are judged together if one alone cannot tell."""
+    ranks, lags = {GROWING: 2, UNCLEAR: 1, BOUNDED: 0}, [trial.lag for trial in trials if trial.lag is not None]
+    found = max(lags, key=lambda lag: (ranks[lag.verdict], lag.growth_per_second or 0.0), default=None)
+    if found is None or found.verdict != UNCLEAR:
+        return found
+    return pooled(lags, trials[0].offered_records_per_second or 0.0) or found
 
 
 def _offered(taken: Taken) -> Fields:
@@ -46,8 +49,6 @@ def _stored(cell: CellSummary, _: RunSummary) -> str:
 
 
 _HEADS = {"p50": "latency\np50 ms", "p95": "p95\nms", "p99": "p99\nms", "p999": "p99.9\nms"}
-
-
 METRICS = (
     Metric(
         "Offered rate",
@@ -65,7 +66,7 @@ METRICS = (
     Metric("Stored rate", columns=[Column(LOADS, 30, "stored\nrecords/s", _stored)]),
     Metric(
         "Lag",
-        of_cell=lambda taken: {"lag": worst(trial.lag for trial in taken.valid)},
+        of_cell=lambda taken: {"lag": lag_over(taken.valid)},
         columns=[
             column(LOADS, 40, "lag\ngrows/s", "lag.growth_per_second"),
             column(LOADS, 41, "most\nlag", "lag.largest"),

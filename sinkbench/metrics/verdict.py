@@ -11,7 +11,7 @@ from sinkbench.errors import ReasonCode
 from sinkbench.metrics.audit import audit_notes, deadlock_notes
 from sinkbench.metrics.connections import LOADS
 from sinkbench.metrics.durability import durability_notes
-from sinkbench.metrics.load import worst
+from sinkbench.metrics.load import lag_over
 from sinkbench.metrics.metric import Column, Export, Fields, Metric, count, find, flag, words
 from sinkbench.metrics.names import in_short, word_of
 from sinkbench.metrics.rate import CELLS
@@ -58,7 +58,7 @@ def faults_of(taken: Taken) -> list[Reason]:
             add(ReasonCode.ALTERED, text, records=audit.altered)
     if unaudited := sum(trial.audit is None for trial in taken.valid):
         add(ReasonCode.NOT_AUDITED, f"{counted(unaudited, 'trial')} NOT AUDITED")
-    lag = worst(trial.lag for trial in taken.valid)
+    lag = lag_over(taken.valid)
     if lag is not None and lag.verdict != BOUNDED and not reasons:
         code = ReasonCode.NOT_SUSTAINED if lag.verdict == GROWING else ReasonCode.UNCLEAR
         add(code, f"{word_of(code)}: {lag_in_words(lag)}")

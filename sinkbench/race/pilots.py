@@ -29,8 +29,6 @@ from sinkbench.trial.workloads.drain import Pilot, take_pilot
 PILOT_RECORDS_PER_SECOND = 100_000
 # but large records must not fill the disk.
 PILOT_BYTES = 600_000_000
-
-
 # How long a run waits for the restart of a service that it does not manage.
 RETURN_SECONDS = 60.0
 # Rates of two visits that differ by less are equal.

@@ -51,8 +51,6 @@ _HANDED_ON = (
 _CONVERTERS = ("key.converter.", "value.converter.", "header.converter.")
 # Parts from which Camel builds its URL, if it is not given whole.
 _URL, _PARTS_OF_URL = "camel.sink.url", ("camel.sink.endpoint.", "camel.sink.path.")
-
-
 ELSEWHERE = "the stack's services are no processes of this machine; race on the local stack, or without it"
 
 

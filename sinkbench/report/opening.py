@@ -41,7 +41,8 @@ def opening(kept: StoredRun, rate: float | None = None) -> Opening:
     shown = [of_rich(part, "Result") for part in tables if not isinstance(part, str)]
     if chart is not None and not is_load(summary):
         texts = [row for _, each in rows(summary)[0] for row in each]
-        shown.insert(0, Table(("pipeline", *map(_head, HEADS[1:])), texts, "Result", numbers=(1, 2, 3, 4, 5)))
+        heads = (head.replace("-\n", "").replace("\n", " ") or "range" for head in HEADS[1:])
+        shown.insert(0, Table(("pipeline", *heads), texts, "Result", numbers=(1, 2, 3, 4, 5)))
     figures = [PageSection("rates", "Rates", [*([chart] if chart else []), *shown, *([Lines(notes)] if notes else [])])]
     if rate is not None:
         needed = of_rich(required_table(summary, rate), "Headroom, cores and disk at the required rate")
@@ -136,7 +137,3 @@ def _why_none(summary: RunSummary) -> str:
     if summary.cells[0].mode == "sustain":
         return f"{sum(cell.passed for cell in summary.cells)} of {len(summary.cells)} loads were kept up with."
     return "No answer: the run has nothing to compare; the tables have what was measured."
-
-
-def _head(head: str) -> str:
-    return head.replace("-\n", "").replace("\n", " ") or "range"

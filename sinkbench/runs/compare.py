@@ -102,7 +102,9 @@ FIGURES = {
     RATE: _Figure(lambda trial: trial.records_per_second, "faster", "slower", "not"),
     CPU: _Figure(total_cpu_seconds, "more CPU", "less CPU", unseen="the CPU time of a service was not seen"),
     "peak MB": _Figure(
-        lambda trial: _mega(trial.total_peak_memory_bytes), "larger", "smaller", unseen="the memory was not seen"
+        lambda trial: None if (found := trial.total_peak_memory_bytes) is None else found / 1e6,
+        *("larger", "smaller"),
+        unseen="the memory was not seen",
     ),
     "bytes/record": _Figure(
         lambda trial: trial.disk_bytes_per_record, "larger", "smaller", unseen="the bytes on disk were not measured"
@@ -114,10 +116,6 @@ FIGURES = {
         for name in ("p50", "p95", "p99")
     },
 }
-
-
-def _mega(count: float | None) -> float | None:
-    return None if count is None else count / 1e6
 
 
 # Why rates of a mode are not compared.

@@ -12,8 +12,6 @@ from sinkbench.metrics.metric import find
 from sinkbench.results import CellSummary, RunSummary
 
 _SIGNS = {True: "✓", False: "✗", None: "?"}
-
-
 # Figures over all trials, which final or not only grow.
 _COUNTS = ("lost", "duplicates")
 _PATHS = {

@@ -54,10 +54,6 @@ def _marked(cell: CellSummary, summary: RunSummary) -> str:
     return folded(marked_name(cell, summary), _LONGEST_NAME)
 
 
-def _currency(summary: RunSummary) -> str:
-    return f"cost in {find(summary, 'prices.currency')}"
-
-
 _KINDS = (
     CellTable(CELLS, name=lambda cell, _: folded(cell.label, _LONGEST_NAME), has=lambda cell: cell.rescale is None),
     CellTable(LOADS, fits=True),
@@ -75,7 +71,9 @@ _KINDS = (
         needs=lambda run: any(map(_took, run.cells)),
         caption="All bytes are for each record.",
     ),
-    CellTable(COSTS, _currency, _marked, needs=lambda run: run.prices is not None),
+    CellTable(
+        COSTS, lambda run: f"cost in {find(run, 'prices.currency')}", _marked, needs=lambda run: run.prices is not None
+    ),
 )
 TABLES = {table.key: table for table in _KINDS}
 

@@ -63,8 +63,6 @@ def test_a_stack_listens_elsewhere_only_if_it_is_secured(monkeypatch: pytest.Mon
 
 
 NODES = ("kafka", "elasticsearch", "postgres", "pgbouncer")
-
-
 BASE, SECURE = services("docker-compose.yml"), services("docker-compose.secure.yml")
 
 

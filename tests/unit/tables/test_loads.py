@@ -9,6 +9,7 @@ from sinkbench.results import CellSummary, Interval, Lag, Limit, RunSummary, Tri
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.cells import render
 from sinkbench.trial.workloads.sustain import clock_step
+from tests.support.present import present
 from tests.support.trials import a_cell, run_summary
 from tests.support.trials import trial as drained
 
@@ -41,13 +42,18 @@ def test_records_stored_before_they_were_due_are_shown_with_the_likely_reason() 
     assert "2 more stored before they were due, by 40.0 ms at most, so the clocks" in render(run(cell))
 
 
-@pytest.mark.parametrize(
-    ("worst", "word"), [(lag(GROWING, 400), "NOT SUSTAINED: lag grows by 400"), (lag(UNCLEAR, 30), "UNCLEAR: cannot")]
-)
-def test_one_trial_that_did_not_keep_up_is_the_cells_verdict(worst: Lag, word: str) -> None:
-    (cell,) = summarize([SUSTAIN], [trial(SUSTAIN, 1, lag(BOUNDED)), trial(SUSTAIN, 2, worst)])
+def test_one_trial_that_did_not_keep_up_is_the_cells_verdict() -> None:
+    (cell,) = summarize([SUSTAIN], [trial(SUSTAIN, 1, lag(BOUNDED)), trial(SUSTAIN, 2, worst := lag(GROWING, 400))])
     assert (cell.passed, cell.lag) == (False, worst)
+    assert cell.verdict.startswith("NOT SUSTAINED: lag grows by 400")
+
+
+@pytest.mark.parametrize(("growth", "word"), [(90, "UNCLEAR: cannot tell whether the lag grows (38 to 52"), (80, "ok")])
+def test_trials_that_cannot_tell_alone_are_judged_together(growth: float, word: str) -> None:
+    found = [trial(SUSTAIN, block, each) for block, each in enumerate((lag(BOUNDED), lag(UNCLEAR, growth)), 1)]
+    (cell,) = summarize([SUSTAIN], found)
     assert cell.verdict.startswith(word)
+    assert present(cell.lag).growth_per_second == growth / 2
 
 
 def test_a_search_that_confirmed_nothing_gives_no_number_and_says_so() -> None:
