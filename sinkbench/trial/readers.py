@@ -20,8 +20,8 @@ class Readers(AbstractContextManager["Readers"]):
         endpoints = own.cluster.stack.endpoints
         try:
             self._ends = [self._workers.start(consume) for _ in own.reader_groups]
-            settings = {**endpoints.kafka_settings, "bootstrap.servers": endpoints.kafka}
             for group, end in zip(own.reader_groups, self._ends, strict=True):
+                settings = {**endpoints.kafka_settings, "bootstrap.servers": endpoints.kafka}
                 order(end, Consume(own.names.topic, group, settings, math.inf))
             for end in self._ends:
                 while answer_of(end, JOIN_SECONDS)[1] != own.cell.partitions:
