@@ -136,7 +136,7 @@ class _Sizing:
         broken = min((count for count in self.one.broken if self.curve.tasks[-1] < count <= tasks), default=None)
         if broken is not None:
             self.found.fails.append(f"tasks: {tasks} are needed, with {broken}: {self.one.broken[broken]}")
-        self._check_p99(share, cell.tasks)
+        self._check_p99(round(share, 9), cell.tasks)
         self.found.binds = self._first_bound(cell)
 
     def _rates(self, tasks: Sequence[int]) -> Rows:
@@ -178,7 +178,8 @@ class _Sizing:
         """From constant loads: the lowest at this share of its capacity or above. One below that is too slow, or is not
         sustained, decides, too; one above that is too slow does not. `tasks` are those to measure it with."""
         wanted, fails, unknown = self.asked.p99_ms, self.found.fails, self.found.unknown
-        self.found.offer = math.ceil(share * float(self.curve.at([tasks])[0, 0]))
+        # A load of just that share is one, in spite of rounding.
+        self.found.offer = math.ceil(round(share * float(self.curve.at([tasks])[0, 0]), 6))
         known = self.found.figures
         for at, cell in loads_of(self.one, self.curve):
             p99, where = find(cell, "latency_ms.p99"), f"at {percent(at)} of its capacity"
@@ -213,7 +214,8 @@ class _Sizing:
 def loads_of(one: Measured, curve: Curve) -> list[tuple[float, CellSummary]]:
     """Its constant loads, each with its share of the rate with as many tasks, the lowest share first."""
     loads = [
-        ((cell.offered_records_per_second or 0.0) / float(curve.at([cell.tasks])[0, 0]), cell) for cell in one.loads
+        (round((cell.offered_records_per_second or 0.0) / float(curve.at([cell.tasks])[0, 0]), 9), cell)
+        for cell in one.loads
     ]
     return sorted(loads, key=lambda each: each[0])
 

@@ -88,8 +88,6 @@ def test_a_question_who_races_on_a_stack_takes_no_lock(tmp_path: Path) -> None:
 
 
 OWN: Any = SimpleNamespace(endpoints=SimpleNamespace(shared=False))
-
-
 MADE = ["001", "1000", "pilot", "pilot_3", "limit", "limit_copy", "limit_multi-row insert"]
 ALIKE = ["tides", "tides_backup", "tides_of_mine_001", "tides_2026_001", "tides_ab12cd", "tides_ab12cd_01"]
 

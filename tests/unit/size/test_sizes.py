@@ -181,9 +181,10 @@ def test_p99_is_that_of_a_constant_load_at_this_share_of_the_capacity(
 def test_the_load_that_decides_is_to_the_raced_tasks_what_the_rate_is_to_those_that_it_needs(
     rate: float, offer: int
 ) -> None:
-    found = only(run(ONE), rate=rate, p99_ms=1_000)
-    assert found.offer == offer
+    assert only(run(ONE), rate=rate, p99_ms=1_000).offer == offer
     assert only(run(ONE, load(offer, 900)), rate=rate, p99_ms=1_000).unknown == []
+    for drained in range(50_000, 50_100, 10):
+        assert only(run(jdbc(*[drained] * 3), load(24_000, 900)), rate=8_000, p99_ms=1_000).unknown == []
 
 
 def queries(*right: bool | None) -> dict[str, object]:
