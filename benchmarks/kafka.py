@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from secrets import token_hex
 
 from sinkbench.analysis.intervals import ratio_by_block
 from sinkbench.plan.plan import Plan
@@ -82,7 +83,7 @@ class Kafka:
         self._bootstrap = cluster.stack.endpoints.kafka
         self._cluster = cluster
         self._equal = folder / "equal"
-        self._count = 0
+        self._token, self._count = token_hex(3), 0
 
     def _start(self, tool: str, *arguments: str) -> "subprocess.Popen[str]":
         command = ["java", "-Xmx512m", "-cp", self._jars, f"{TOOLS}.{tool}", *arguments]
@@ -95,7 +96,7 @@ class Kafka:
     def topic(self, kind: Kind) -> Iterator[str]:
         """A new topic, which is removed."""
         self._count += 1
-        name = f"tides_benchmark_{self._count:03}"
+        name = f"tides_{self._token}_{self._count:03}"
         settings = ["--partitions", str(PARTITIONS), "--replication-factor", str(kind.replication)]
         settings += ["--config", f"min.insync.replicas={min(2, kind.replication)}"]
         self._run("TopicCommand", "--bootstrap-server", self._bootstrap, "--create", "--topic", name, *settings)
