@@ -6,7 +6,7 @@ Three brokers on this machine, a fresh topic for each measurement, all kinds of 
 rate is what kafka-producer-perf-test and kafka-consumer-perf-test print, so without the start of their JVMs; of several
 producers it is their sum. Each ratio is to the first kind, block by block.
 
-The local stack must be down. It takes about 15 minutes.
+The local stack must be down. It takes about 6 minutes.
 """
 
 import argparse
@@ -84,17 +84,19 @@ class Kafka:
         self._cluster = cluster
         self._equal = folder / "equal"
         self._token, self._count = token_hex(3), 0
+        self._running: list[subprocess.Popen[str]] = []
 
     def _start(self, tool: str, *arguments: str) -> "subprocess.Popen[str]":
         command = ["java", "-Xmx512m", "-cp", self._jars, f"{TOOLS}.{tool}", *arguments]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self._running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        return self._running[-1]
 
     def _run(self, tool: str, *arguments: str) -> str:
         return _ended(self._start(tool, *arguments))
 
     @contextmanager
     def topic(self, kind: Kind) -> Iterator[str]:
-        """A new topic, which is removed."""
+        """A new topic, which is removed when all programs have ended; those that are left are killed."""
         self._count += 1
         name = f"tides_{self._token}_{self._count:03}"
         settings = ["--partitions", str(PARTITIONS), "--replication-factor", str(kind.replication)]
@@ -103,6 +105,8 @@ class Kafka:
         try:
             yield name
         finally:
+            while self._running:
+                self._running.pop().kill()
             self._cluster.kafka.delete_topic(name)
 
     def produce(self, topic: str, kind: Kind, records: int) -> Seen:
@@ -166,7 +170,7 @@ def line(name: str, kind: Kind, seen: Mapping[int, Seen], base: Mapping[int, flo
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blocks", type=int, default=3, help="of all kinds, each (3)")
-    parser.add_argument("--seconds", type=float, default=6.0, help="for each measurement (6)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="for each measurement (2)")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="sinkbench-") as folder:
         file = Path(folder) / "three-brokers.yaml"

@@ -19,7 +19,7 @@ from sinkbench.results.base import Record
 def _docstrings(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
     """The fields of a model and of those that it extends, each with the docstring below it. pydantic reads them, too,
     but whenever a model is imported, which took a tenth of a second of every command."""
-    for each in (each for each in reversed(model.__mro__) if issubclass(each, Record)):
+    for each in [each for each in reversed(model.__mro__) if issubclass(each, Record)]:
         (definition,) = ast.parse(inspect.getsource(each)).body
         for field, below in pairwise(definition.body if isinstance(definition, ast.ClassDef) else []):
             if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):

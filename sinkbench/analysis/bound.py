@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable
+from operator import eq, ge, gt, le, lt
 from typing import NamedTuple
 
-OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    "<=": operator.le,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "<": operator.lt,
-    ">": operator.gt,
-}
+OPERATORS: dict[str, Callable[[float, float], bool]] = {"<=": le, ">=": ge, "==": eq, "<": lt, ">": gt}
 _BOUND = re.compile(rf"({'|'.join(OPERATORS)})\s*(\d[\d_]*(?:\.\d+)?)")
 
 

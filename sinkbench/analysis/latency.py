@@ -135,11 +135,12 @@ def lag_of(
 
 def pooled(lags: Sequence[Lag], offered: float) -> Lag | None:
     """What two or more trials of one load tell together: their mean slope, with independent errors (the fixed effect of
-    L. V. Hedges and I. Olkin, "Statistical Methods for Meta-Analysis", 1985, with equal weights)."""
+    L. V. Hedges and I. Olkin, "Statistical Methods for Meta-Analysis", 1985, with equal weights). A lag that falls, as
+    after a bad start, counts as level: it must not hide another one that grows."""
     spans = [lag.interval.high - lag.interval.low for lag in lags if lag.interval is not None]
     if len(lags) < 2 or len(spans) < len(lags):
         return None
-    slope, reach = (sum(lag.growth_per_second or 0.0 for lag in lags), math.hypot(*spans) / 2)
+    slope, reach = (sum(max(lag.growth_per_second or 0.0, 0.0) for lag in lags), math.hypot(*spans) / 2)
     most_of = [most(getattr(lag, name) for lag in lags) for name in ("largest", "last")]
     return _judged(slope / len(lags), reach / len(lags), offered, ("mean slope of the trials", len(lags)), *most_of)
 

@@ -89,7 +89,8 @@ def duration(kept: StoredRun) -> str:
     times = [(datetime.fromisoformat(trial.started_at), trial.seconds) for trial in kept.trials if trial.started_at]
     if not times:
         return ""
-    began = min(datetime.fromisoformat(started_at(kept.summary.run) or "9999-01-01T00:00Z"), *(at for at, _ in times))
+    start = started_at(kept.summary.run)
+    began = min(at for at, _ in times) if start is None else datetime.fromisoformat(start)
     taken = max(at + timedelta(seconds=seconds) for at, seconds in times) - began
     return f"{max(1, round(taken.total_seconds() / 60))} min"
 

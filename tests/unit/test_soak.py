@@ -23,3 +23,8 @@ def test_what_hardly_grows_in_an_hour_is_no_leak() -> None:
 def test_what_a_start_takes_is_left_out() -> None:
     readings = [{"files": 10.0 if second < 170 else 50.0} for second in SECONDS]
     assert slopes_of(SECONDS, readings)["files"].per_hour == 0
+
+
+def test_a_soak_that_is_too_short_is_refused() -> None:
+    with pytest.raises(ValueError, match="2 blocks of 60 s give no slope"):
+        slope_of([0.0, 59.0, 60.0], [1.0, 1.0, 1.0])

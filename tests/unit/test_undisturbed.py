@@ -16,3 +16,12 @@ def test_a_measurement_is_taken_again_only_if_the_machine_stood_still(
     seen: list[str] = []
     assert undisturbed(lambda folder: seen.append(folder.name) or len(seen), tmp_path) == len(taken)
     assert seen == taken
+
+
+def test_a_measurement_that_fails_is_not_taken_again(tmp_path: Path) -> None:
+    def fail(folder: Path) -> None:
+        assert not folder.exists()
+
+    with pytest.raises(AssertionError):
+        undisturbed(fail, tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == ["first"]

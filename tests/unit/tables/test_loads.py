@@ -15,6 +15,7 @@ from tests.support.trials import trial as drained
 
 SUSTAIN = a_cell(mode="sustain", offered=5_000.0)
 SEARCHED = a_cell(mode="capacity")
+UNTOLD = "UNCLEAR: cannot tell whether the lag grows (38 to 52"
 
 
 def lag(verdict: str, growth: float = 0.0) -> Lag:
@@ -48,9 +49,9 @@ def test_one_trial_that_did_not_keep_up_is_the_cells_verdict() -> None:
     assert cell.verdict.startswith("NOT SUSTAINED: lag grows by 400")
 
 
-@pytest.mark.parametrize(("growth", "word"), [(90, "UNCLEAR: cannot tell whether the lag grows (38 to 52"), (80, "ok")])
-def test_trials_that_cannot_tell_alone_are_judged_together(growth: float, word: str) -> None:
-    found = [trial(SUSTAIN, block, each) for block, each in enumerate((lag(BOUNDED), lag(UNCLEAR, growth)), 1)]
+@pytest.mark.parametrize(("other", "growth", "word"), [(0, 90, UNTOLD), (0, 80, "ok"), (-500, 90, UNTOLD)])
+def test_trials_that_cannot_tell_alone_are_judged_together(other: float, growth: float, word: str) -> None:
+    found = [trial(SUSTAIN, block, each) for block, each in enumerate((lag(BOUNDED, other), lag(UNCLEAR, growth)), 1)]
     (cell,) = summarize([SUSTAIN], found)
     assert cell.verdict.startswith(word)
     assert present(cell.lag).growth_per_second == growth / 2
