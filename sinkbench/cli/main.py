@@ -19,6 +19,8 @@ from typer.core import TyperGroup
 
 from sinkbench.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_UNUSABLE, Interrupted, SettingsError, SinkbenchError
 
+# sinkbench uses no plugins of pydantic, which looks for some in every installed package when a command is imported.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 # Of mallopt(3).
 _MMAP_THRESHOLD, _ARENA_MAX = -3, -8
 LARGE_BYTES, MOST_HEAPS = 256 << 10, 2
