@@ -1,11 +1,9 @@
 """The bound of a threshold, as `< 1000`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from operator import eq, ge, gt, le, lt
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 OPERATORS: dict[str, Callable[[float, float], bool]] = {"<=": le, ">=": ge, "==": eq, "<": lt, ">": gt}
 _BOUND = re.compile(rf"({'|'.join(OPERATORS)})\s*(\d[\d_]*(?:\.\d+)?)")
@@ -16,7 +14,7 @@ class Bound(NamedTuple):
     value: float
 
     @classmethod
-    def of(cls, text: str) -> Bound:
+    def of(cls, text: str) -> Self:
         """Reads a bound; ValueError if it is none."""
         if (found := _BOUND.fullmatch(text.strip())) is None:
             raise ValueError(text)

@@ -72,7 +72,7 @@ def merged(parts: Iterable[LatencyMs | None]) -> LatencyMs | None:
 
 
 def _no_latencies() -> Any:
-    # Imported here: what prints a run needs none.
+    # What prints a run needs none.
     from hdrh.histogram import HdrHistogram
 
     return HdrHistogram(1, HIGHEST_US, DIGITS)

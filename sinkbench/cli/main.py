@@ -95,10 +95,10 @@ class Commands(TyperGroup):
 
 @cache
 def _commands_of(module: str) -> Mapping[str, Any]:
-    # What an import makes is no garbage; looking for that, also at the end, took a fifth of the time of `runs`.
+    # What an import makes is no garbage; looking for that, also at the end, took a fifth of the time of `runs`. But of
+    # duckdb, if it was not looked at, its library complains at the end.
     gc.disable()
     found = typer.main.get_group(import_module(f"sinkbench.cli.{module}").app).commands
-    # At the end duckdb would complain that it was not freed.
     if "duckdb" not in sys.modules:
         gc.freeze()
     gc.enable()
