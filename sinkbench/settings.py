@@ -105,6 +105,7 @@ class Settings(BaseSettings):
     controller_memory: HeapSize = Field(default="1g", description="memory of the controller's container at most")
 
     _layout: Topology = PrivateAttr(default_factory=Topology)
+    _workers_given: bool = PrivateAttr(default=False)
 
     @property
     def layout(self) -> Topology:
@@ -118,7 +119,12 @@ class Settings(BaseSettings):
             update={name: value for name, value in given.items() if name not in self.model_fields_set}
         )
         settings._layout = found
+        settings._workers_given = not self.model_fields_set.isdisjoint(("workers", "topology"))
         return settings
+
+    def with_workers(self, count: int | None) -> Settings:
+        """Returns these settings with `count` workers, unless they state a number or a topology."""
+        return self.model_copy(update={"workers": count}) if count and not self._workers_given else self
 
     def ports(self) -> list[tuple[int, str, str]]:
         """Returns (port with offset, variable, service) for each port of the stack, in starting order. Raises

@@ -77,14 +77,14 @@ def put(text: str, to: Path | None) -> None:
         write_text(to, redacted(text))
 
 
-def the_stack(choice: str | None) -> Stack:
-    """The stack of `--stack`; without it that of the settings. Raises StackError if it cannot be used."""
+def the_stack(choice: str | None, workers: int | None = None) -> Stack:
+    """The stack of `--stack`, else of the settings; one that is down starts with `workers`. Raises StackError."""
     # Imported here, as below: drivers load the services' clients, which few commands need.
     from sinkbench.settings import load_settings
     from sinkbench.stack.choice import open_stack
 
     settings = load_settings()
-    return open_stack(choice or settings.stack, settings)
+    return open_stack(choice or settings.stack, settings.with_workers(workers))
 
 
 def running_stack(choice: str | None) -> Stack:

@@ -98,7 +98,7 @@ def race(
     if show:
         sys.stdout.write(wanted.show())
         return
-    stack = the_stack(stack_name)
+    stack = the_stack(stack_name, wanted.workers)
     if dry_run:
         _foresee(wanted, stack)
         return
@@ -139,7 +139,7 @@ def resume(
         was = unfinished.summary.environment.get("stack")
         if stack_name is None and str(was).partition(":")[0] not in ("local", "compose", "kubernetes"):
             raise StackError(f"{folder.path}: was measured on stack {was}; name its file: --stack FILE.yaml")
-        resume_run(the_stack(stack_name or str(was)), unfinished, console, _ports(live, live_port, metrics))
+        resume_run(the_stack(stack_name or str(was), unfinished.cells[0].workers), unfinished, console, _ports(live, live_port, metrics))
     _show_results(folder, junit=junit)
 
 

@@ -24,6 +24,7 @@ from loadgen.options import Changes
 from sinkbench.errors import PlanError
 from sinkbench.plan.entries import Acks, Arm, DrainEntry, Multiples, PipelineEntry, named_path
 from sinkbench.plan.sections import FIGURES, Bounds, PlanDrain, PlanLoad, PlanSustain, Prices, Until, bounds_of
+from sinkbench.topology import MOST_WORKERS
 from sinkbench.yamlfile import Section, YamlFile, mistake, shown, to_yaml
 
 # Modes with their own kind of section define their own field.
@@ -64,6 +65,11 @@ class Plan(Section):
         description="drain: how fast a full topic empties; sustain: whether a constant rate is sustained, and its"
         " latency; capacity: the highest sustained rate; rescale: the cost of changing the number of tasks;"
         " faults: the effects of faults",
+    )
+    workers: Annotated[int, Field(ge=1, le=MOST_WORKERS)] | None = Field(
+        default=None,
+        description="Connect workers that the plan's own small stack starts with, for which its multiples are; a stack"
+        " of more has as many tasks, rounded up to a multiple of its workers. null: the stack's",
     )
     multiples: Multiples = Field(default=(1,), description="tasks per worker: tasks = multiple x workers")
     trials: Annotated[int, Field(gt=0, le=10_000)] = Field(

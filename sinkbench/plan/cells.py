@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -127,25 +128,30 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
     Raises PlanError if a cell would have more tasks than partitions, which would leave tasks idle."""
     if workers < 1:
         raise ValueError(f"workers must be at least 1, found {workers}")
+
+    def on_these(multiple: int) -> int:
+        return math.ceil(multiple * (plan.workers or workers) / workers)
+
     cells = []
     for index, entry in enumerate(plan.pipelines):
         for place, multiple in enumerate(plan.multiples_of(entry)):
-            cell = _cell(plan, entry, multiple, workers)
+            cell = _cell(plan, entry, on_these(multiple), workers)
             if cell.tasks > cell.partitions:
                 own = entry.multiples is not None or "multiples" not in plan.model_fields_set
                 key = "load.partitions" if entry.partitions is None else "partitions"
                 at = plan.where("pipelines", index) if own else plan.where("multiples", place)
                 raise PlanError(
-                    f"{at}: multiple {multiple} on {workers} workers makes {cell.tasks} tasks of"
+                    f"{at}: multiple {cell.multiple} on {workers} workers makes {cell.tasks} tasks of"
                     f" {cell.label}, but the topic has {cell.partitions} partitions; raise {key} to"
                     f" {cell.tasks} or lower the multiple"
                 )
             readers = plan.sustain.readers if isinstance(plan, CapacityPlan | SustainPlan) else (0,)
             cells += [each for count in readers for each in _under_load(plan, entry, replace(cell, readers=count))]
         if isinstance(plan, RescalePlan):
-            steps = plan.steps_of(entry)
-            cells += [replace(_cell(plan, entry, multiple, workers), before=before) for before, multiple in steps]
-    return cells
+            steps = [(on_these(before), on_these(after)) for before, after in plan.steps_of(entry)]
+            cells += [replace(_cell(plan, entry, after, workers), before=before) for before, after in steps]
+    # On more workers two multiples can be the same.
+    return list({cell.key: cell for cell in cells}.values())
 
 
 def _cell(plan: Plan, entry: PipelineEntry, multiple: int, workers: int) -> Cell:

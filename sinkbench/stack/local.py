@@ -1,5 +1,7 @@
 """The driver of the local stack: processes of this machine under supervisord, on 127.0.0.1."""
 
+from __future__ import annotations
+
 import fcntl
 import re
 import shutil
@@ -10,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 import psutil
+from dotenv import dotenv_values
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
@@ -82,6 +85,13 @@ class LocalStack(Stack):
         )
         self._names = [node.name for node in settings.layout.nodes]
         self._meter = Meter(self._names, self._supervisor.pids, self.home)
+
+    def as_running(self) -> LocalStack:
+        """Returns this stack with the workers that run, unless the settings state their number."""
+        if self.start_id() is None:
+            return self
+        count = dotenv_values(self.home / "running.env").get("SINKBENCH_WORKERS")
+        return LocalStack(self.settings.with_workers(int(count or 0)), self.checkout)
 
     @property
     def workers(self) -> int:

@@ -101,8 +101,9 @@ def load_in_words(kept: StoredRun) -> str:
     size, own = record_bytes(kept), summary.records is not None
     records = "your own records" if own else f"{size:,.0f}-byte JSON" if size else "JSON"
     counts = sorted({(cell.workers, cell.tasks_per_worker) for cell in cells})
-    tasks = f"{counts[0][0]} Connect workers x {counts[0][1]:g} tasks" if len(counts) == 1 else "tasks as listed"
-    tasks = tasks.replace("x 1 tasks", "x 1 task")
+    tasks = "tasks as listed"
+    if len(counts) == 1:
+        tasks = f"{counted(counts[0][0], 'Connect worker')} x {counts[0][1]:g} task{'s' * (counts[0][1] != 1)}"
     rates = [rate for cell in cells if (rate := usable_rate(cell)) is not None]
     trials = counted(max((len(rate.values) for rate in rates), default=0), "trial")
     ranges = "95 % interval" if any(rate.interval for rate in rates) else "lowest-highest"
