@@ -1,10 +1,11 @@
 """Measures Kafka alone by its own perf-test programs; figures: docs/studies/kafka-alone.md.
 
-    .venv/bin/python -m benchmarks.kafka [--blocks BLOCKS] [--seconds SECONDS]
+    .venv/bin/python -m benchmarks.kafka [--blocks BLOCKS] [--seconds SECONDS] [--bytes]
 
 Three brokers on this machine, a fresh topic for each measurement, all kinds of load in each block in random order. The
 rate is what kafka-producer-perf-test and kafka-consumer-perf-test print, so without the start of their JVMs; of several
-producers it is their sum. Each ratio is to the first kind, block by block.
+producers it is their sum. Each ratio is to the first kind, block by block. With --bytes it measures no rates, but what
+all brokers send for each byte that is produced, by their own metrics, with 1 and 3 replicas and 0 to 2 groups.
 
 The local stack must be down. It takes about 6 minutes.
 """
@@ -12,10 +13,11 @@ The local stack must be down. It takes about 6 minutes.
 import argparse
 import random
 import re
+import socket
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +28,8 @@ from sinkbench.plan.plan import Plan
 from sinkbench.race.lock import only_race
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.stack.local import LocalStack
-from sinkbench.topology import load_topology
+from sinkbench.stack.tools import find_java
+from sinkbench.topology import load_topology, service_of
 from sinkbench.trial.cluster import Cluster
 
 PLAN = Plan.model_validate({"name": "kafka", "pipelines": ["postgres/jdbc"], "seed": 1})
@@ -34,6 +37,8 @@ TOPOLOGY = "kafka: {nodes: 3, heap: 768m, replication: 3, min_insync_replicas: 2
 PARTITIONS = 6
 FIRST_RECORDS = 200_000
 TOOLS = "org.apache.kafka.tools"
+RECEIVED, SENT = "BytesInPerSec", ("BytesOutPerSec", "ReplicationBytesOutPerSec")
+"""Names of the brokers' metrics of bytes."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,8 @@ class Kafka:
         self._running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
         return self._running[-1]
 
-    def _run(self, tool: str, *arguments: str) -> str:
+    def ask(self, tool: str, *arguments: str) -> str:
+        """Returns what a program prints."""
         return _ended(self._start(tool, *arguments))
 
     @contextmanager
@@ -101,7 +107,7 @@ class Kafka:
         name = f"tides_{self._token}_{self._count:03}"
         settings = ["--partitions", str(PARTITIONS), "--replication-factor", str(kind.replication)]
         settings += ["--config", f"min.insync.replicas={min(2, kind.replication)}"]
-        self._run("TopicCommand", "--bootstrap-server", self._bootstrap, "--create", "--topic", name, *settings)
+        self.ask("TopicCommand", "--bootstrap-server", self._bootstrap, "--create", "--topic", name, *settings)
         try:
             yield name
         finally:
@@ -143,6 +149,48 @@ class Kafka:
             return Seen(float(_ended(self.consume(topic, records)).strip().splitlines()[-1].split(",")[9]))
 
 
+class Brokers:
+    """The brokers' metrics of bytes, which their JVMs tell on a port of this machine that is opened for it."""
+
+    def __init__(self, kafka: Kafka, pids: Iterable[int]) -> None:
+        self._kafka = kafka
+        self._ports = []
+        for pid in pids:
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                self._ports.append(free.getsockname()[1])
+            asked = {"port": self._ports[-1], "host": "127.0.0.1", "authenticate": "false", "ssl": "false"}
+            words = [f"jmxremote.{name}={value}" for name, value in asked.items()]
+            jcmd = [str(find_java() / "bin" / "jcmd"), str(pid), "ManagementAgent.start", *words]
+            subprocess.run(jcmd, check=True, capture_output=True)
+
+    def total(self, *metrics: str) -> int:
+        """Bytes since the start, of these metrics and all brokers."""
+        names = [f"kafka.server:type=BrokerTopicMetrics,name={name}" for name in metrics]
+        asked = [word for name in names for word in ("--object-name", name)]
+        found = 0
+        for port in self._ports:
+            url = f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{port}/jmxrmi"
+            said = self._kafka.ask("JmxTool", "--jmx-url", url, *asked, "--attributes", "Count", "--one-time")
+            found += sum(int(value) for value in said.strip().splitlines()[-1].split(",")[1:])
+        return found
+
+
+def fan_out(kafka: Kafka, brokers: Brokers, records: int) -> Iterator[str]:
+    """The rows of the study's second table. Expected: replicas - 1 + groups (AWS, right-sizing, "EC2 network")."""
+    for replicas in (1, 3):
+        for groups in (0, 1, 2):
+            kind = replace(BASE, replication=replicas, acks="all")
+            sent, received = brokers.total(*SENT), brokers.total(RECEIVED)
+            with kafka.topic(kind) as topic:
+                readers = [kafka.consume(topic, records) for _ in range(groups)]
+                kafka.produce(topic, kind, records)
+                for reader in readers:
+                    _ended(reader)
+                received = brokers.total(RECEIVED) - received
+                ratio = (brokers.total(*SENT) - sent) / received
+            yield f"| {replicas} | {groups} | {received / 1e6:,.0f} | {ratio:.2f} | {replicas - 1 + groups} |"
+
+
 def _ended(process: "subprocess.Popen[str]") -> str:
     out, error = process.communicate()
     if process.returncode:
@@ -171,6 +219,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blocks", type=int, default=3, help="of all kinds, each (3)")
     parser.add_argument("--seconds", type=float, default=2.0, help="for each measurement (2)")
+    parser.add_argument("--bytes", action="store_true", help="what the brokers send, and no rates")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="sinkbench-") as folder:
         file = Path(folder) / "three-brokers.yaml"
@@ -182,7 +231,13 @@ def main() -> None:
             try:
                 stack.up(lambda text: None)
                 with closing(Cluster(stack, PLAN, CHECKOUT)) as cluster:
-                    report(Kafka(cluster, Path(folder)), given.blocks, given.seconds)
+                    kafka = Kafka(cluster, Path(folder))
+                    if given.bytes:
+                        pids = [each.pid for each in stack.services() if each.pid and service_of(each.name) == "kafka"]
+                        for row in fan_out(kafka, Brokers(kafka, pids), FIRST_RECORDS):
+                            print(row, flush=True)
+                    else:
+                        report(kafka, given.blocks, given.seconds)
             finally:
                 stack.down()
 

@@ -139,7 +139,8 @@ def resume(
         was = unfinished.summary.environment.get("stack")
         if stack_name is None and str(was).partition(":")[0] not in ("local", "compose", "kubernetes"):
             raise StackError(f"{folder.path}: was measured on stack {was}; name its file: --stack FILE.yaml")
-        resume_run(the_stack(stack_name or str(was), unfinished.cells[0].workers), unfinished, console, _ports(live, live_port, metrics))
+        stack = the_stack(stack_name or str(was), unfinished.cells[0].workers)
+        resume_run(stack, unfinished, console, _ports(live, live_port, metrics))
     _show_results(folder, junit=junit)
 
 

@@ -35,6 +35,7 @@ def versions_of(stack: LocalStack, plugin: str) -> set[str]:
 
 
 @pytest.mark.long
+@pytest.mark.rare
 def test_a_vendors_archive_is_a_plugin_once_its_checksum_agrees(
     stack: LocalStack, plugins: Path, tmp_path: Path
 ) -> None:

@@ -1,22 +1,31 @@
-"""A race that is killed without a word, read as it was left, and taken up again."""
+"""A race that is killed without a word, read as it was left, and taken up again on a stack like its own."""
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sinkbench.stack.local import LocalStack
+from tests.e2e.ownstacks import own_stack
 from tests.e2e.races import ONE, a_race, left_behind, wait_for_draining
 from tests.support.commands import Run
 from tests.support.latest import summary_of, trials_of
+
+
+@pytest.fixture
+def stack() -> Iterator[LocalStack]:
+    """The stack of a plan for one worker; it is down."""
+    with own_stack("stack of one worker", 2000) as usual:
+        yield LocalStack(usual.settings.with_workers(1))
 
 
 @pytest.mark.long
 def test_a_race_that_was_killed_is_read_and_taken_up_where_it_was(
     stack: LocalStack, sinkbench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with a_race(tmp_path, ONE) as race:
+    with a_race(tmp_path, f"workers: 1\nmultiples: [3]{ONE}") as race:
         # The second of two trials.
         wait_for_draining(stack, "_002")
         os.killpg(race.pid, signal.SIGKILL)
@@ -31,12 +40,16 @@ def test_a_race_that_was_killed_is_read_and_taken_up_where_it_was(
     assert listed.stdout.splitlines()[2].split()[-3:] == ["1", "no", "no"]
     assert sinkbench("report", "results/latest").returncode == 0
 
+    status = sinkbench("status")
+    assert (status.returncode, "connect-1" in status.stdout, "connect-2" in status.stdout) == (0, True, False)
+    assert sinkbench("down").returncode == 0
+
     with monkeypatch.context() as patch:
         patch.setenv("SINKBENCH_WORKERS", "2")
         refused = sinkbench("resume", "results/latest")
     assert refused.returncode == 2, refused.stdout + refused.stderr
     assert "cannot be resumed" in refused.stderr
-    assert "environment workers was 3, is 2" in refused.stderr
+    assert "environment workers was 1, is 2" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
 
     resumed = sinkbench("resume", "results/latest")

@@ -116,6 +116,17 @@ def test_workers_and_heaps_are_the_topologys_unless_they_are_set(
     assert load_settings(tmp_path).layout.heaps()["elasticsearch"] == "1g"
 
 
+def test_a_plans_workers_are_those_of_a_stack_whose_settings_state_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = load_settings(tmp_path)
+    assert [usual.with_workers(count).layout.connect.nodes for count in (None, 1, 5)] == [3, 1, 5]
+    for name, value, workers in (("WORKERS", "3", 3), ("TOPOLOGY", "published", 6)):
+        with monkeypatch.context() as patch:
+            patch.setenv(f"SINKBENCH_{name}", value)
+            assert load_settings(tmp_path).with_workers(1).workers == workers
+
+
 def test_a_shown_topology_can_be_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SINKBENCH_TOPOLOGY", "published")
     monkeypatch.setenv("SINKBENCH_WORKERS", "5")

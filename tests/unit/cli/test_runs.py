@@ -183,7 +183,7 @@ def test_a_race_by_name_prints_its_summary_as_json_and_nothing_else(
 ) -> None:
     folder = RunFolder(keep(results, FAST))
     taken: list[Plan] = []
-    monkeypatch.setattr("sinkbench.cli.race.the_stack", lambda choice: SimpleNamespace(workers=3, layout=None))
+    monkeypatch.setattr("sinkbench.cli.race.the_stack", lambda *_: SimpleNamespace(workers=3, layout=None))
     monkeypatch.setattr(
         "sinkbench.cli.race.run_plan", lambda stack, plan, *rest, **named: (taken.append(plan) or folder, None)
     )

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import blocks, expand
 from sinkbench.plan.plan import load_plan
+from sinkbench.settings import CHECKOUT
 from tests.support.trials import a_cell, connectors_in, plan_of
 
 
@@ -20,6 +21,22 @@ def test_a_cell_is_a_pipeline_at_a_multiple_of_the_workers() -> None:
     assert [cell.key for cell in cells] == ["postgres/jdbc@3x1", "postgres/jdbc@3x2", "elasticsearch/camel-bulk@3x3"]
     assert [(cell.tasks, cell.sink) for cell in cells] == [(3, "postgres"), (6, "postgres"), (9, "elasticsearch")]
     assert (cells[2].overrides, len(set(cells))) == ({"a": "1"}, 3)
+
+
+@given(st.lists(st.integers(1, 8), min_size=1, unique=True), st.integers(1, 16), st.integers(1, 16))
+def test_a_plan_for_a_number_of_workers_has_as_many_tasks_on_more_and_equally_many_on_each(
+    multiples: list[int], of: int, workers: int
+) -> None:
+    plan = plan_of("postgres/jdbc", multiples=sorted(multiples), workers=of, load={"partitions": 200})
+    found = [cell.tasks for cell in expand(plan, workers)]
+    asked = [multiple * of for multiple in sorted(multiples)]
+    assert found == sorted({min(range(workers, 300, workers), key=lambda n: (n < tasks, n)) for tasks in asked})
+    assert [cell.tasks for cell in expand(plan, of)] == asked
+
+
+def test_the_default_plan_has_three_tasks_on_up_to_three_workers() -> None:
+    plan = load_plan(CHECKOUT / "plans" / "quick.yaml", CHECKOUT / "connectors")
+    assert [expand(plan, workers)[0].key.partition("@")[2] for workers in (1, 2, 3, 6)] == ["1x3", "2x2", "3x1", "6x1"]
 
 
 def test_more_tasks_than_partitions_are_refused_with_the_line_of_the_multiple(tmp_path: Path) -> None:
