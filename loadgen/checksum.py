@@ -39,11 +39,9 @@ def _number(text: str) -> int | float | Decimal:
     return nearest if Decimal(repr(nearest)) == exact else exact.normalize(_EXACT)
 
 
-def _whole(text: str) -> int | float | Decimal:
-    return int(text) if len(text) <= _MOST_DIGITS else _number(text)
-
-
-_DECODE = json.JSONDecoder(parse_float=_number, parse_int=_whole).decode
+_DECODE = json.JSONDecoder(
+    parse_float=_number, parse_int=lambda text: int(text) if len(text) <= _MOST_DIGITS else _number(text)
+).decode
 
 
 def parse(text: str | bytes) -> Any:

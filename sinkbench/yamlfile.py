@@ -186,8 +186,7 @@ class YamlFile:
             raise self._error(f"{self.path}: is nested too deeply for a {self._kind}") from None
 
     def _check(self, root: object) -> None:
-        """Refuses half a surrogate pair, which cannot be printed, and aliases that contain themselves or expand a small
-        file to a huge one."""
+        """Refuses half a surrogate pair, which cannot be printed, and aliases of themselves or of a huge content."""
         left: list[Any] = [root]
         for _ in range(_MOST_VALUES):
             if not left:

@@ -147,8 +147,7 @@ _HALVINGS = 16
 
 
 def ratio_of_medians(above: Sequence[float], below: Sequence[float]) -> tuple[float, Interval | None]:
-    """The ratio of the medians and its interval; none for fewer than 5 rates. ValueError if one is empty or has a
-    rate that is not above 0 and finite."""
+    """The ratio of the medians and its interval, none below 5 rates. ValueError unless all are finite and above 0."""
     high, low = sorted(_logs(above)), sorted(_logs(below))
     estimate = statistics.median(high) - statistics.median(low)
     fewest = min(len(high), len(low))

@@ -70,8 +70,7 @@ def recovery_of(samples: Sequence[Sample], began: float, ended: float | None, ta
 
 
 def late_of(due_us: Numbers, stored_us: Numbers, one_in: int) -> tuple[int | None, float | None]:
-    """How many records were stored more than 5 s late, and the longest delay in seconds; None twice if a time
-    (microseconds) is NaN, or there are no records."""
+    """How many records were stored over 5 s late, and the longest delay in seconds; None twice without all times."""
     late = (stored_us - due_us) / 1e6
     if not late.size or not np.isfinite(late).all():
         return None, None

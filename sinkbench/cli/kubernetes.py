@@ -65,8 +65,7 @@ def apply(
 
 @kubernetes.command()
 def delete(overlay: Overlay = PLAIN, namespace: Namespace = "sinkbench") -> None:
-    """Delete what `apply` created: the overlay's parts, and the namespace, with all that is in it, unless that was
-    there before."""
+    """Delete what `apply` created: the overlay's parts, and the namespace with all in it, unless that was there."""
     is_ours = OURS in _namespace(namespace)
     # A claim stays for as long as a pod uses it, which the namespace takes along.
     wait = "--wait=false" if is_ours else f"--timeout={DELETE_SECONDS}s"

@@ -123,9 +123,9 @@ def _raced(plan: str, asked: Asked, results: Path) -> Iterator[str]:
             for each in drains.pipelines
             if each.shown_name in offers
         ]
-        content = {"name": "size-load", "mode": "sustain", "pipelines": entries}
-        same = {"workers": drains.workers, "multiples": drains.multiples[:1]}
-        return MODES["sustain"].model_validate({**content, **same, "load": drains.load.model_dump(exclude_unset=True)})
+        same = drains.model_dump(include={"workers", "load"}, exclude_unset=True)
+        content = {"mode": "sustain", "pipelines": entries, "multiples": drains.multiples[:1], **same}
+        return MODES["sustain"].model_validate({"name": "size-load", **content})
 
     drains, stack = read_plan(plan), the_stack(None)
     wrong = f"--race {plan}: {{}}; name a plan of drains, such as quick"

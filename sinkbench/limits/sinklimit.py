@@ -118,8 +118,7 @@ def sink_limit(
 def sink_limit_again(
     cluster: Cluster, to: Destination, point: Point, phase: Callable[[str], None], seconds: float = BLOCK_SECONDS
 ) -> Measured:
-    """Measures a setting that a search found once more, with its costs. Uses new clients that end afterwards: during a
-    trial they would take memory."""
+    """Measures a setting that a search found once more, with its costs, by clients that hold no memory afterwards."""
     phase(_in_words(to, point))
     reads = partial(look, cluster)
     with closing(SinkClient(cluster.sink(to.sink), to, cluster.plan.load, reads, cluster.records)) as client:

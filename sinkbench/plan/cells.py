@@ -149,6 +149,7 @@ def expand(plan: Plan, workers: int) -> list[Cell]:
             cells += [each for count in readers for each in _under_load(plan, entry, replace(cell, readers=count))]
         if isinstance(plan, RescalePlan):
             steps = [(on_these(before), on_these(after)) for before, after in plan.steps_of(entry)]
+            steps = [(before, after) for before, after in steps if before != after]
             cells += [replace(_cell(plan, entry, after, workers), before=before) for before, after in steps]
     # On more workers two multiples can be the same.
     return list({cell.key: cell for cell in cells}.values())

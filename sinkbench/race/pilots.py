@@ -167,8 +167,7 @@ def _but_set(found: SinkSettings, cell: Cell) -> SinkSettings:
 
 
 def share_of(left: float, cells: int, least: float) -> float:
-    """How many of the seconds that are `left` for so many cells the next one, which is the slowest of them, may take.
-    What it does not need is the others'."""
+    """How many of the seconds that are `left` for so many cells the next one, the slowest of them, may take at most."""
     return min(left, max(MORE_FOR_THE_SLOWEST * left / cells, least))
 
 

@@ -14,8 +14,7 @@ HEADERS = ("claim", "section", "published", "measured here", "verdict", "what is
 
 
 def write_replication(verdicts: Sequence[Verdict], to: Path) -> None:
-    """Writes the page to the file `to`: what is decided, then a table for each article. Raises UserError if it cannot
-    be written."""
+    """Writes the page: what is decided, then a table for each article. Raises UserError if `to` cannot be written."""
     sections = []
     for article, found in groupby(verdicts, key=lambda each: each.claim.article):
         own = list(found)

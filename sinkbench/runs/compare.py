@@ -319,8 +319,7 @@ class Disturbance:
 
 
 def disturbances(a: Sequence[TrialRecord], b: Sequence[TrialRecord], cores: float | None) -> list[Disturbance]:
-    """Large differences in disturbance between a cell's valid trials in two runs; `cores` is the machine's number,
-    without which foreign load is not compared."""
+    """Large differences in disturbance of a cell's valid trials in two runs; without `cores` not in foreign load."""
     much = math.inf if cores is None else MUCH_FOREIGN * cores
     kinds: Sequence[tuple[str, str, Callable[[TrialRecord], float | None], float, Callable[[float], str]]] = (
         ("foreign load", "other load took", lambda trial: trial.foreign_cores, much, "{:.1f} cores".format),

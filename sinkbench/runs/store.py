@@ -72,8 +72,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, root: Path, plan: Plan, connectors: Path, now: datetime | None = None) -> Self:
-        """A new folder below `root`, to which `latest` points; the id of the second run in the same second ends in
-        -2."""
+        """A new folder below `root`, to which `latest` points; of two runs in one second the second's id ends in -2."""
         stem = f"{(now or datetime.now(UTC)).astimezone(UTC):%Y%m%dT%H%M%SZ}-{plan.name}"
         folder = cls(_make_unique(root, stem))
         with writing(folder.path):

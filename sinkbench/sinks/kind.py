@@ -233,8 +233,7 @@ class Existing(Protocol):
     def columns(self) -> Mapping[str, str]: ...
 
     def rows(self, columns: Sequence[str], at_once: int) -> Iterator[list[dict[str, Any]]]:
-        """All rows, in chunks, by column and as `loadgen.checksum.parse` reads JSON; documents with their `_id`. They
-        are read at one moment if the sink can."""
+        """All rows, in chunks, by column, as `checksum.parse` reads JSON, with `_id`; of one moment if it can."""
 
     def close(self) -> None:
         """Closes its connections."""

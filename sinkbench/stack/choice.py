@@ -25,7 +25,7 @@ def find_stack(settings: Settings) -> Stack:
 def open_stack(choice: str, settings: Settings) -> Stack:
     """Returns the driver for "local", "compose", "kubernetes[:NAMESPACE]" or a stack file's path; else a StackError."""
     if choice == "local":
-        return LocalStack(settings).as_running()
+        return LocalStack(settings)
     if choice == "compose":
         if IS_INSTALLED:
             raise StackError("--stack compose: images are built from a checkout; run it there, or use --stack local")

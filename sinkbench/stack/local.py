@@ -1,7 +1,5 @@
 """The driver of the local stack: processes of this machine under supervisord, on 127.0.0.1."""
 
-from __future__ import annotations
-
 import fcntl
 import re
 import shutil
@@ -12,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 
 import psutil
-from dotenv import dotenv_values
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
@@ -35,7 +32,7 @@ from sinkbench.stack.proxyserver import Proxies
 from sinkbench.stack.registry import OwnNodes, Place, Roles
 from sinkbench.stack.smalldisk import SmallDisks, unmount_small_disk
 from sinkbench.stack.tools import ensure_distributions, find_java, run
-from sinkbench.topology import Topology, check_memory
+from sinkbench.topology import Topology, check_memory, service_of
 
 # Settings, as `Settings.show` prints them, that no process of the stack reads.
 OF_NO_SERVICE = re.compile(r"SINKBENCH_(STACK|PLAN|THRESHOLDS|LIVE_PORT|[A-Z]+_MEMORY)=")
@@ -73,25 +70,20 @@ class LocalStack(Stack):
     def __init__(
         self, settings: Settings, checkout: Path = CHECKOUT, variables: Mapping[str, str] | None = None
     ) -> None:
-        """`variables` are those of a sibling."""
-        self.settings = settings
+        """`variables` are those of a sibling. A stack that is up has as many workers as it was started with."""
+        home = Home(settings, variables)
+        self._supervisor = Supervisor(home.supervisor_config, home.socket)
+        there = [each for each in self._supervisor.programs() if service_of(each.name) == "connect"]
+        self.settings = settings = settings.with_workers(len(there))
         self._is_sibling = variables is not None
         self.checkout = checkout
         self.home = settings.home
         self._home = Home(settings, variables)
-        self._supervisor = Supervisor(self._home.supervisor_config, self._home.socket)
         self.profiler: Profiler | None = Profiler(
             self._supervisor.pids, settings.dist / "jfr-converter" / "jfr-converter.jar"
         )
         self._names = [node.name for node in settings.layout.nodes]
         self._meter = Meter(self._names, self._supervisor.pids, self.home)
-
-    def as_running(self) -> LocalStack:
-        """Returns this stack with the workers that run, unless the settings state their number."""
-        if self.start_id() is None:
-            return self
-        count = dotenv_values(self.home / "running.env").get("SINKBENCH_WORKERS")
-        return LocalStack(self.settings.with_workers(int(count or 0)), self.checkout)
 
     @property
     def workers(self) -> int:

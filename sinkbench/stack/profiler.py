@@ -1,5 +1,4 @@
-"""Where the CPU time of services goes: stacks of JVMs of this machine by Java Flight Recorder, of other processes by
-perf where it is installed."""
+"""Where services' CPU time goes: stacks of JVMs by Java Flight Recorder, of others by perf where it is installed."""
 
 import re
 import shutil

@@ -1,5 +1,4 @@
-"""Finds the programs of the local stack, and fetches or builds those that come from Maven. `scripts/setup` runs it to
-print the missing ones: standard library only."""
+"""Finds the local stack's programs; fetches or builds those from Maven. For `scripts/setup`: standard library only."""
 
 import hashlib
 import os

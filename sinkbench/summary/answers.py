@@ -118,8 +118,7 @@ def answers_of(summary: RunSummary) -> list[Answer]:
 def _groups(
     sinks: Sequence[str], job: Job | None, cells: Sequence[CellSummary]
 ) -> list[tuple[Through | None, Sequence[CellSummary]]]:
-    """The cells that are compared with each other: those that may do the job, in two groups by connector where one of
-    them has a cell of each sink."""
+    """The cells compared with each other: those that may do the job, by connector where one of them has both sinks."""
     may = [cell for cell in cells if cell.sink in sinks and (job is None or job_of(cell) in (job, None))]
     parts: dict[Through, list[CellSummary]] = {"reference": [], "others": []}
     for cell in may:

@@ -50,9 +50,8 @@ class Outcome:
     @property
     def line(self) -> str:
         """As `✗ postgres/jdbc@3x1: p99_ms 1,204 is not < 1000`."""
-        found = f"{_SIGNS[self.passed]} {self.cell}: {self.figure}" + (
-            "" if self.value is None else f" {_number(self.value)}"
-        )
+        value = "" if self.value is None else f" {significant(self.value)}"
+        found = f"{_SIGNS[self.passed]} {self.cell}: {self.figure}{value}"
         if self.passed is None:
             return f"{found} (asked {self.bound}): {self.why}"
         return f"{found} ({self.bound})" if self.passed else f"{found} is not {self.bound}"
@@ -107,7 +106,3 @@ def why_undecided(summary: RunSummary, cell: CellSummary, figure: str, value: fl
     if cell.at_least is not None:
         return "not final"
     return "not measured" if value is None else ""
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1_000 else significant(value)

@@ -16,16 +16,9 @@ from tests.support.commands import QUICKLY_COMPILED
 
 @contextmanager
 def own_stack(folder: str, offset: int, **more: str) -> Iterator[LocalStack]:
-    """A stack without data that is down; what a test starts of it is ended, and its data removed.
-
-    Its settings are also in the environment, for the commands that a test starts. The test is skipped where the
-    machine has too little memory.
-
-    Args:
-        folder: its own folder.
-        offset: how far its ports are from the usual ones.
-        more: further settings, such as TOPOLOGY.
-    """
+    """A stack without data that is down, in a folder of its own, with ports at an offset, and `more` settings, as
+    TOPOLOGY, which are also in the environment. What a test starts of it is ended, and its data removed. The test is
+    skipped where the machine has too little memory."""
     usual = load_settings()
     where = {"STACK": "local", "HOME": str(usual.home / folder), "DIST": str(usual.dist)}
     options = {"JAVA_OPTIONS": QUICKLY_COMPILED, "PORT_OFFSET": str(usual.port_offset + offset)}

@@ -29,14 +29,8 @@ drain: {compiling_percent: 100, window_seconds: 6, pilot_seconds: 1, warm_up_sec
 
 
 class Quick(NamedTuple):
-    """A race of all four pipelines that nothing disturbs.
-
-    Attributes:
-        folder: that it ran in.
-        output: what it printed.
-        shown: what `sinkbench show --all` prints of it.
-        news: what its live page was told, each with its kind.
-    """
+    """A race of all four pipelines that nothing disturbs: the folder that it ran in, what it printed, what `show --all`
+    prints of it, and what its live page was told, each with its kind."""
 
     folder: Path
     output: str

@@ -63,10 +63,6 @@ def found(diagnosis: Diagnosis, code: str, subject: str | None = None) -> Found 
     return next((each for each in those if subject in (None, each.subject)), None)
 
 
-def codes(diagnosis: Diagnosis) -> set[str]:
-    return {each.code for each in diagnosis.findings}
-
-
 @pytest.fixture(autouse=True, scope="module")
 def _offered(stack: LocalStack) -> None:
     """What connectors write to by hand; a test before may have taken the alias."""
@@ -152,7 +148,7 @@ def test_what_is_wrong_with_services_and_machine_is_found_and_gone_afterwards(
         "little-memory": "GB of memory are available",
         "little-disk": "at least 1000000000 GB",
     }
-    assert codes(seen) == expected.keys()
+    assert {each.code for each in seen.findings} == expected.keys()
     for code, said in expected.items():
         finding = found(seen, code)
         assert said in finding.what, finding

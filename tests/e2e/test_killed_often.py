@@ -75,12 +75,6 @@ def kept_lines(folder: Path) -> dict[Path, list[bytes]]:
     return {file: file.read_bytes().split(b"\n")[:-1] for file in files}
 
 
-def wait_for_end(processes: list[psutil.Process]) -> list[str]:
-    """Which of these still run after a while."""
-    _, alive = psutil.wait_procs(processes, timeout=20)
-    return [" ".join(each.cmdline()) for each in alive]
-
-
 @pytest.mark.long
 @pytest.mark.rare
 def test_a_controller_that_is_killed_again_and_again_keeps_its_trials_and_leaves_nothing(
@@ -111,7 +105,8 @@ def test_a_controller_that_is_killed_again_and_again_keeps_its_trials_and_leaves
         left = len(left_behind(stack)) - len(there)
         print(f"{' '.join(command)} ended with {race.returncode} after {end:.1f} s, {left} left")
         # What it had started ends with it.
-        assert wait_for_end(children) == []
+        _, alive = psutil.wait_procs(children, timeout=20)
+        assert [each.cmdline() for each in alive] == []
         after = kept_lines(tmp_path)
         assert {file: lines[: len(before[file])] for file, lines in after.items() if file in before} == before
         listed = sinkbench("runs")

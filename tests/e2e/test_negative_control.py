@@ -36,14 +36,8 @@ drain: {compiling_percent: 100, window_seconds: 2, pilot_seconds: 0.4, warm_up_s
 
 @dataclass(frozen=True)
 class Said:
-    """What a race is to say of a cell, and nothing else.
-
-    Attributes:
-        counts: those of its trial's audit that are not 0; None if there is no audit.
-        codes: of what is wrong with it.
-        word: the last one of its row.
-        line: below the table, as a pattern; None if there is to be none.
-    """
+    """What a race is to say of a cell, and nothing else: the audit's counts that are not 0, None without an audit; the
+    codes of what is wrong; the last word of its row; a pattern of the line below the table, if there is to be one."""
 
     counts: dict[str, int] | None
     codes: tuple[str, ...]

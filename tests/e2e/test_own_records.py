@@ -104,7 +104,6 @@ def sizes() -> str:
 
 
 def over_lines() -> str:
-    """Records that go over several lines."""
     return json.dumps([{"id": str(number), "below": {"list": [1, 2]}} for number in range(60)], indent=2)
 
 

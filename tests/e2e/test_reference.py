@@ -154,8 +154,7 @@ def test_a_worker_that_dies_or_comes_back_late_loses_nothing_and_doubles_nothing
 
 @dataclass(frozen=True)
 class Mishap:
-    """What befalls a sink in the middle, what the task says of it, and how it is undone; of `postgres` in SQL, of
-    `elasticsearch` by a POST."""
+    """What befalls a sink, what the task says of it, and how it is undone; SQL, or for `elasticsearch` a POST."""
 
     sink: str
     happens: str

@@ -41,11 +41,6 @@ def clusters(stack: LocalStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return lambda variables, **sinks: ExternalStack(stack_file(tmp_path, stack.endpoints, variables, **sinks))
 
 
-def of_elasticsearch(clusters: Clusters, there: Endpoint) -> ExternalStack:
-    variables = {"ELASTICSEARCH_HOSTS": there.address.removeprefix("http://")}
-    return clusters(variables, elasticsearch={"url": there.address})
-
-
 def of_postgres(clusters: Clusters, there: Endpoint) -> ExternalStack:
     parts = conninfo_to_dict(there.address)
     connector = {"HOST": parts["host"], "PORT": parts["port"], "DB": parts["dbname"], "USER": parts["user"]}
@@ -104,7 +99,8 @@ def test_elasticsearch_8_is_a_sink_as_9_is(
     settings: Settings, clusters: Clusters, tmp_path: Path, sinkbench: Run
 ) -> None:
     with elasticsearch(settings) as there:
-        external = of_elasticsearch(clusters, there)
+        variables = {"ELASTICSEARCH_HOSTS": there.address.removeprefix("http://")}
+        external = clusters(variables, elasticsearch={"url": there.address})
         done = sinkbench("up", "--stack", "clusters.yaml")
         assert done.returncode == 0, done.stdout + done.stderr
         assert_whole(trial_and_limits(external, tmp_path, "elasticsearch/camel-bulk", ("bulk",)))

@@ -68,8 +68,7 @@ def _connector(name: str, tasks: int, config: dict[str, str], **given: Any) -> C
 
 
 def progress(*committed: int, end: int = 1_000, grows: int = 0, seconds: float = 66, **given: Any) -> Progress:
-    """Of two readings of partitions that hold `end` records, with `grows` more in the later one, which is when what was
-    committed before, 100 each, was followed by these."""
+    """Two readings of partitions of `end` records, in the later `grows` more: 100 each committed, and then these."""
     last = {("tides", number): Offsets(0, at, end + grows) for number, at in enumerate(committed)}
     first = {partition: Offsets(0, 100, end) for partition in last}
     return Progress(((0.0, first), (seconds, last)), **given)

@@ -51,15 +51,8 @@ def keep_run(
     everything: bool = False,
     factor: float = 1.0,
 ) -> Path:
-    """The folder of a run of these pipelines at 3 workers, one trial a block and cell.
-
-    Args:
-        root: the folder of results.
-        seconds: how long each trial was sampled, four times a second.
-        label: of the first pipeline, instead of its name.
-        factor: on the rates of all trials.
-        everything: whether it has limits, latencies, a re-scale, a search and an invalid trial, too.
-    """
+    """The folder of a run at 3 workers, a trial a block and cell, sampled for so many seconds. `label` is the first
+    pipeline's, `factor` on all rates; `everything`: also limits, latencies, a re-scale, a search, an invalid trial."""
     config = {"config": {"batch.size": "500", "note": SCRIPT}}
     connectors = connectors_in(root.parent, *pipelines, text=json.dumps(config, indent=2))
     entries = [

@@ -13,12 +13,7 @@ VERSION = "0.10.1"
 
 
 def a_vendors_zip(folder: Path, into: Path) -> Path:
-    """Camel's HTTP sink with all that it needs, as a vendor ships a plugin: one folder with its jars below lib/.
-
-    Args:
-        folder: for the jars.
-        into: for the archive.
-    """
+    """Camel's HTTP sink with all that it needs, as a vendor ships a plugin, in `into`: one folder, made in `folder`."""
     name = f"camel-http-sink-{VERSION}"
     jars = folder / name / "lib"
     done = subprocess.run(

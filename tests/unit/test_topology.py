@@ -101,12 +101,14 @@ def test_the_name_of_a_file_is_never_that_of_a_shipped_one(tmp_path: Path) -> No
 def test_workers_and_heaps_are_the_topologys_unless_they_are_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert [load_settings(tmp_path).with_workers(plans).layout.connect.nodes for plans in (None, 1, 5)] == [3, 1, 5]
     monkeypatch.setenv("SINKBENCH_TOPOLOGY", "published")
-    found = load_settings(tmp_path)
+    # A plan's workers give way to what is set.
+    found = load_settings(tmp_path).with_workers(1)
     assert (found.workers, found.kafka_heap, found.elasticsearch_heap) == (6, "512m", "768m")
     monkeypatch.setenv("SINKBENCH_WORKERS", "2")
     (tmp_path / ".env").write_text("SINKBENCH_KAFKA_HEAP=1g\n")
-    found = load_settings(tmp_path)
+    found = load_settings(tmp_path).with_workers(1)
     assert (found.workers, found.kafka_heap, found.connect_heap) == (2, "1g", "512m")
     assert found.layout.heaps() == {"kafka": "1g", "connect": "512m", "elasticsearch": "768m"}
     assert [node.name for node in found.layout.of("connect")] == ["connect-1", "connect-2"]
@@ -114,17 +116,6 @@ def test_workers_and_heaps_are_the_topologys_unless_they_are_set(
     (tmp_path / "mine.yaml").write_text("elasticsearch: {nodes: 3, replicas: 2}\n")
     monkeypatch.setenv("SINKBENCH_TOPOLOGY", "mine.yaml")
     assert load_settings(tmp_path).layout.heaps()["elasticsearch"] == "1g"
-
-
-def test_a_plans_workers_are_those_of_a_stack_whose_settings_state_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usual = load_settings(tmp_path)
-    assert [usual.with_workers(count).layout.connect.nodes for count in (None, 1, 5)] == [3, 1, 5]
-    for name, value, workers in (("WORKERS", "3", 3), ("TOPOLOGY", "published", 6)):
-        with monkeypatch.context() as patch:
-            patch.setenv(f"SINKBENCH_{name}", value)
-            assert load_settings(tmp_path).with_workers(1).workers == workers
 
 
 def test_a_shown_topology_can_be_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,4 @@
-"""Creates all of `schema.sql` for one trial in a schema of the trial's name, and removes it. Only the table moves on to
-`public`, where connectors look for it."""
+"""Creates `schema.sql` in a schema of a trial's name, and removes it. The table moves to `public`, for connectors."""
 
 from collections.abc import Iterable, Mapping
 

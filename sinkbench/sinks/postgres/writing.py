@@ -17,8 +17,7 @@ from sinkbench.sinks.values import Destination, Refused
 from sinkbench.stack.smalldisk import SmallDisk
 
 ROWS_AT_ONCE = 250_000
-# Keys rise with the numbers, which is cheap for the index, and cover the range of the stations' ids, so that a trial's
-# keys fall among them.
+# Keys rise with the numbers, which is cheap for the index, and a trial's keys, ids of stations, fall among them.
 KEY = "1000000 + number * 9000000 / {} || '-before-' || lpad(number::text, 10, '0'), "
 # PostgreSQL's errors about a record, and not about a connection.
 REFUSALS = (psycopg.DataError, psycopg.IntegrityError)

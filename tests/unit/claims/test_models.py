@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sinkbench.claims.models import CellOf, Claim, Failure, Ratio, load_claim, load_claims
+from sinkbench.claims.models import Claim, Failure, Ratio, load_claim, load_claims
 from sinkbench.cli.plans import read_plan
 from sinkbench.cli.replicate import CLAIMS
 from sinkbench.errors import ClaimError
@@ -35,17 +35,13 @@ def test_every_published_finding_is_a_claim_of_an_article() -> None:
 @pytest.mark.parametrize("claim", [claim for claim in ALL if claim.plan is not None], ids=lambda claim: claim.name)
 def test_every_cell_of_a_claim_is_one_cell_of_its_plan(claim: Claim) -> None:
     cells = expand(read_plan(claim.plan or ""), 3)
-    for wanted in cells_of(claim):
+    parts = [getattr(shape, name, ()) for shape in claim.shape or () for name in ("of", "to", "falling")]
+    for wanted in [cell for part in parts for cell in (part if isinstance(part, tuple) else (part,))]:
         found = [cell for cell in cells if cell.label == wanted.label and wanted.tasks in (None, cell.tasks)]
         found = [cell for cell in found if wanted.of_capacity in (None, cell.of_capacity)]
         found = [cell for cell in found if wanted.readers in (None, cell.readers)]
         found = [cell for cell in found if wanted.fault in (None, cell.fault and cell.fault.name)]
         assert len(found) == 1, f"{wanted} is {[cell.key for cell in found]}"
-
-
-def cells_of(claim: Claim) -> list[CellOf]:
-    found = [getattr(shape, name, ()) for shape in claim.shape or () for name in ("of", "to", "falling")]
-    return [cell for each in found for cell in (each if isinstance(each, tuple) else (each,))]
 
 
 def test_claims_are_chosen_by_article_and_by_name() -> None:

@@ -28,10 +28,12 @@ def test_a_plan_for_a_number_of_workers_has_as_many_tasks_on_more_and_equally_ma
     multiples: list[int], of: int, workers: int
 ) -> None:
     plan = plan_of("postgres/jdbc", multiples=sorted(multiples), workers=of, load={"partitions": 200})
-    found = [cell.tasks for cell in expand(plan, workers)]
     asked = [multiple * of for multiple in sorted(multiples)]
-    assert found == sorted({min(range(workers, 300, workers), key=lambda n: (n < tasks, n)) for tasks in asked})
+    rounded = {min(range(workers, 300, workers), key=lambda n: (n < tasks, n)) for tasks in asked}
+    assert [cell.tasks for cell in expand(plan, workers)] == sorted(rounded)
     assert [cell.tasks for cell in expand(plan, of)] == asked
+    rescale = expand(plan_of("postgres/jdbc", mode="rescale", multiples=[1, 2, 4], workers=1), 3)
+    assert [(cell.before, cell.multiple) for cell in rescale] == [(None, 1), (None, 2), (1, 2), (2, 1)]
 
 
 def test_the_default_plan_has_three_tasks_on_up_to_three_workers() -> None:
