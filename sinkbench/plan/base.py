@@ -68,8 +68,8 @@ class Plan(Section):
     )
     workers: Annotated[int, Field(ge=1, le=MOST_WORKERS)] | None = Field(
         default=None,
-        description="workers that a race starts the small stack with, and that multiples are of; on other stacks tasks"
-        " are rounded up to a multiple of the workers. null: the stack's",
+        description="workers of the small stack that a race starts; multiples are of them, and on more workers tasks"
+        " are rounded up. null: the stack's",
     )
     multiples: Multiples = Field(default=(1,), description="tasks per worker: tasks = multiple x workers")
     trials: Annotated[int, Field(gt=0, le=10_000)] = Field(
