@@ -27,13 +27,18 @@ HEAD_START_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Written:
-    """Records acknowledged, and why the writing ended early, if it did. `in_time` counts records within the time; a
-    batch at its end counts by the share of its duration within."""
+    """Records acknowledged, in how many seconds, and why the writing ended early, if it did."""
 
     stored: int
-    in_time: float
+    seconds: float
     problem: str | None = None
     cpu_seconds: float = 0.0
+
+
+def rate_of(written: Sequence[Written]) -> float:
+    """Records per second of clients that began together, until the last one's last batch was acknowledged: a sink that
+    lets batches wait has done nothing yet for those that are under way, so that no part of one may count."""
+    return sum(each.stored for each in written) / max(each.seconds for each in written)
 
 
 def make_records(wanted: Load, dataset: Path | None = None) -> list[bytes]:
@@ -57,20 +62,17 @@ def write(connection: Connection) -> None:
 
 
 def write_for(writer: Writer, batches: list[Any], batch: int, start: float, seconds: float) -> Written:
-    """Writes the batches of `batch` records repeatedly until the time is over."""
-    deadline = start + seconds
-    stored, in_time, problem = 0, 0.0, None
+    """Writes the batches of `batch` records repeatedly; begins none when the time is over."""
+    stored, problem = 0, None
     time.sleep(max(0.0, start - time.monotonic()))
     used = time.process_time()
     try:
-        while (began := time.monotonic()) < deadline:
+        while time.monotonic() < start + seconds:
             writer.write(batches[stored // batch % len(batches)])
-            ended = time.monotonic()
             stored += batch
-            in_time += batch if ended <= deadline else batch * (deadline - began) / (ended - began)
     except ServiceError as error:
         problem = in_one_line(error)
-    return Written(stored, in_time, problem, time.process_time() - used)
+    return Written(stored, time.monotonic() - start, problem, time.process_time() - used)
 
 
 class Writers:

@@ -9,7 +9,7 @@ from typing import Any
 from loadgen.options import Load
 from sinkbench.analysis.samples import CONTROLLER, Sample
 from sinkbench.errors import ServiceError
-from sinkbench.limits.clients import Writers
+from sinkbench.limits.clients import Writers, rate_of
 from sinkbench.limits.tune import Measured, Point, Tuned, tune, with_costs
 from sinkbench.load.records import KeptRecords
 from sinkbench.plan.plan import PlanLoad
@@ -87,7 +87,7 @@ class SinkClient:
         acknowledged, stored = sum(each.stored for each in written), self._sink.count(target)
         if stored != acknowledged:
             return Measured(None, f"{acknowledged:,} records were acknowledged, but {stored:,} are stored")
-        rate = round(sum(each.in_time for each in written) / seconds, 1)
+        rate = round(rate_of(written), 1)
         if before is None or after is None:
             return Measured(rate)
         return with_costs(rate, before, after, stored, sum(each.cpu_seconds for each in written))

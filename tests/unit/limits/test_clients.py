@@ -3,8 +3,10 @@
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Lock
 
 import psutil
 import pytest
@@ -16,7 +18,7 @@ from starlette.routing import Route
 from loadgen.dataset.store import Builder
 from loadgen.options import Load
 from sinkbench.errors import ServiceError
-from sinkbench.limits.clients import Writers, Written, make_records, write_for
+from sinkbench.limits.clients import Writers, Written, make_records, rate_of, write_for
 from sinkbench.limits.measure import LimitJob, dropping
 from sinkbench.limits.tune import Measured, Point, Tuned, step_of, step_up
 from sinkbench.services.worker import WorkerFailed
@@ -83,10 +85,17 @@ def test_batches_are_written_in_turn_until_the_time_is_over() -> None:
     assert written.problem is None
 
 
-def test_a_batch_under_way_at_the_end_counts_for_its_share_of_the_time() -> None:
-    written = write(Slow(4 * SECONDS), b"1", records=1000)
-    assert written.stored == 1000
-    assert 0 < written.in_time < 500
+def test_no_rate_is_above_what_a_sink_that_takes_one_batch_after_the_other_can_do() -> None:
+    each, turn = 0.1, Lock()
+
+    class InTurn(Slow):
+        def write(self, batch: list[bytes]) -> None:
+            with turn:
+                super().write(batch)
+
+    with ThreadPoolExecutor(4) as clients:
+        found = list(clients.map(lambda number: write(InTurn(each), b"%d" % number, records=10), range(4)))
+    assert rate_of(found) <= 10 / each
 
 
 @pytest.mark.parametrize("error", [Refused("429"), ServiceError("OperationalError: gone")])
