@@ -7,6 +7,8 @@ from sinkbench.analysis.rates import median_known
 from sinkbench.results import Limit, LimitInBlock
 
 KAFKA, CONNECT, CONNECTOR, GENERATOR = "kafka", "connect", "connector", "generator"
+KAFKA_ALONE = "kafka alone"
+"""Loads of a plan's `kafka`."""
 CLIENT = "client"
 """The name of the plain clients among services whose CPU is counted."""
 
@@ -38,6 +40,7 @@ def with_block(limit: Limit, found: LimitInBlock) -> Limit:
     limit = limit.model_copy(update={"in_blocks": in_blocks})
     spread = spread_of(rates_by_block(limit))
     rated = [each for each in in_blocks if each.records_per_second]
+    wires = median_known(each.wire_bytes_per_record for each in rated)
     services = dict.fromkeys(name for each in in_blocks for name in each.cpu_seconds_per_million)
     return limit.model_copy(
         update={
@@ -46,6 +49,7 @@ def with_block(limit: Limit, found: LimitInBlock) -> Limit:
             "cpu_seconds_per_million": {
                 name: median_known(each.cpu_seconds_per_million.get(name) for each in rated) for name in services
             },
+            "wire_bytes_per_record": wires,
             "note": found.problem if spread is None else None,
         }
     )

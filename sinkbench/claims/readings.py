@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS, ratio_by_block, spread_of
+from sinkbench.analysis.limits import KAFKA_ALONE
 from sinkbench.claims.models import COUNTED, STANDBY, CellOf
 from sinkbench.metrics.cpu import total_cpu_seconds
 from sinkbench.metrics.metric import find
-from sinkbench.results import CellSummary, RunSummary, Spread, TrialRecord
+from sinkbench.results import CellSummary, Limit, RunSummary, Spread, TrialRecord
 from sinkbench.summary.thresholds import value_of, why_undecided
 
 FEWEST_TRIALS = 2
@@ -65,7 +66,7 @@ def cell_of(run: RunSummary, wanted: CellOf) -> CellSummary:
 
 def range_of(stored: Stored, wanted: CellOf, figure: str) -> Range:
     """A figure of a cell; Untold if it is not final, or has no range."""
-    spread = _spread(stored, cell_of(stored[0], wanted), figure)
+    spread = _spread(stored, wanted, figure)
     ends = spread.interval or spread
     return Range(spread.median, ends.low, ends.high).times(1e-6 if figure == "memory_mb" else 1)
 
@@ -73,20 +74,23 @@ def range_of(stored: Stored, wanted: CellOf, figure: str) -> Range:
 def ratio_of(stored: Stored, pair: tuple[CellOf, CellOf], figure: str, *, per_task: bool = False) -> Range:
     """The first cell's figure divided by the second's: paired by block from five on, else of the furthest trials, since
     intervals of each are none of the quotient."""
-    cells = [cell_of(stored[0], each) for each in pair]
-    above, below = (_spread(stored, cell, figure) for cell in cells)
-    factor = cells[1].tasks / cells[0].tasks if per_task else 1.0
+    above, below = (_spread(stored, each, figure) for each in pair)
+    factor = cell_of(stored[0], pair[1]).tasks / cell_of(stored[0], pair[0]).tasks if per_task else 1.0
     if len(above.by_block().keys() & below.by_block().keys()) >= FEWEST_BLOCKS:
-        paired = ratio_by_block(cells[1].cell, above.by_block(), below.by_block())
+        paired = ratio_by_block(pair[1].label, above.by_block(), below.by_block())
         if paired is not None and paired.interval is not None:
             return Range(paired.estimate, paired.interval.low, paired.interval.high).times(factor)
     if below.low <= 0:
-        raise Untold(f"{figure} of {cells[1].cell} may be 0, and divides nothing")
+        raise Untold(f"{figure} of {pair[1]} may be 0, and divides nothing")
     found = Range(above.median / below.median, above.low / below.high, above.high / below.low)
     return found.times(factor)
 
 
-def _spread(stored: Stored, cell: CellSummary, figure: str) -> Spread:
+def _spread(stored: Stored, wanted: CellOf, figure: str) -> Spread:
+    alone = next((each for each in stored[0].limits if (each.sink, each.way) == (KAFKA_ALONE, wanted.label)), None)
+    if alone is not None:
+        return _of_kafka(stored[0], alone, figure)
+    cell = cell_of(stored[0], wanted)
     if figure in COUNTED:
         value = find(cell, _PATHS[figure]) if figure in _PATHS else value_of(cell, figure)
         spread = None if value is None else Spread(median=value, low=value, high=value, values=[value] * FEWEST_TRIALS)
@@ -104,6 +108,17 @@ def _spread(stored: Stored, cell: CellSummary, figure: str) -> Spread:
         why = why or f"one trial has no range; race with --trials {FEWEST_BLOCKS}"
     if why or spread is None:
         raise Untold(f"{figure} of {cell.cell}: {why or 'not measured'}")
+    return spread
+
+
+def _of_kafka(run: RunSummary, alone: Limit, figure: str) -> Spread:
+    """The rate, or the bytes on the wire, of a load on Kafka alone, over its blocks."""
+    wires = {each.block: each.wire_bytes_per_record for each in alone.in_blocks if each.wire_bytes_per_record}
+    spread = {"records_per_second": alone.spread, "wire_bytes": spread_of(wires)}.get(figure)
+    if spread is None or not run.complete:
+        raise Untold(f"{figure} of {alone.way}: {alone.note or 'not measured' if run.complete else 'not finished'}")
+    if len(spread.values) < FEWEST_TRIALS:
+        raise Untold(f"{figure} of {alone.way}: one block has no range; race with --trials {FEWEST_BLOCKS}")
     return spread
 
 

@@ -61,6 +61,8 @@ def duration(plan: Plan, workers: int) -> str:
     places = len({cell.place for cell in cells})
     searches = USUAL_SEARCH_STEPS * places if isinstance(plan, CapacityPlan) else 0
     trials = searches + plan.most_blocks * len(cells)
-    left = StepsLeft(places, 2 * plan.limits, trials, warm_up_seconds=places * plan.drain.warm_up_seconds)
+    kafka = len(plan.kafka)
+    warm_up = places * plan.drain.warm_up_seconds
+    left = StepsLeft(places, 2 * plan.limits, trials, kafka * (1 + plan.most_blocks), warm_up)
     at_most = "at most" if plan.most_blocks > plan.trials else "about"
     return f"{at_most} {max(1, round(seconds_left(plan, left, ()) / 60))} min"

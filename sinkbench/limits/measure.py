@@ -183,6 +183,7 @@ class LimitJob:
     search: Callable[[Observer], Tuned]
     again: Callable[[Point, Observer], Measured] | None = None
     cells: tuple[str, ...] = ()
+    record_bytes: int | None = None
 
     @property
     def name(self) -> str:
@@ -191,7 +192,7 @@ class LimitJob:
 
     def run(self, observer: Observer) -> Limit:
         """Measures the limit and cleans up. A limit that cannot be measured has no rate, and the reason as its note."""
-        limit = Limit(sink=self.sink, way=self.way, cells=list(self.cells))
+        limit = Limit(sink=self.sink, way=self.way, cells=list(self.cells), record_bytes=self.record_bytes)
         try:
             found = self.search(observer)
         except (TrialFailed, ServiceError) as error:
@@ -219,8 +220,12 @@ class LimitJob:
             problem = "nothing was stored"
         if problem is not None:
             return LimitInBlock(block=block, problem=problem)
-        costs = dict(found.cpu_seconds_per_million)
-        return LimitInBlock(block=block, records_per_second=found.records_per_second, cpu_seconds_per_million=costs)
+        return LimitInBlock(
+            block=block,
+            records_per_second=found.records_per_second,
+            cpu_seconds_per_million=dict(found.cpu_seconds_per_million),
+            wire_bytes_per_record=found.wire_bytes_per_record,
+        )
 
 
 def jobs(cluster: Cluster, cells: Sequence[Cell], token: str, rate: Callable[[Cell], float]) -> list[LimitJob]:

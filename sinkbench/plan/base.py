@@ -23,7 +23,17 @@ from loadgen.forms import DOCUMENT, Form, is_row
 from loadgen.options import Changes
 from sinkbench.errors import PlanError
 from sinkbench.plan.entries import Acks, Arm, DrainEntry, Multiples, PipelineEntry, named_path
-from sinkbench.plan.sections import FIGURES, Bounds, PlanDrain, PlanLoad, PlanSustain, Prices, Until, bounds_of
+from sinkbench.plan.sections import (
+    FIGURES,
+    Bounds,
+    KafkaLoad,
+    PlanDrain,
+    PlanLoad,
+    PlanSustain,
+    Prices,
+    Until,
+    bounds_of,
+)
 from sinkbench.topology import MOST_WORKERS
 from sinkbench.yamlfile import Section, YamlFile, mistake, shown, to_yaml
 
@@ -83,6 +93,9 @@ class Plan(Section):
     limits: bool = Field(
         default=False,
         description="whether to measure limits: of Kafka, Connect and, in each block, connectors and sinks",
+    )
+    kafka: Annotated[tuple[KafkaLoad, ...], Field(strict=False)] = Field(
+        default=(), description="loads on Kafka alone, whose limits are measured in each block of a drain"
     )
     profile: bool = Field(default=False, description="whether one more trial of each cell profiles the local services")
     queries: str | None = Field(
@@ -165,6 +178,16 @@ class Plan(Section):
             if found is not None:
                 place = ("load",) if entry.form is None else ("pipelines", index)
                 raise mistake(f"{text}; leave out form or {found}", *place, "form")
+        return self
+
+    @model_validator(mode="after")
+    def _kafka_loads_are_distinct(self) -> Self:
+        labels = [each.label for each in self.kafka]
+        for index, label in enumerate(labels):
+            if label in labels[:index]:
+                raise mistake(f"two loads are called '{label}'; give one another label", "kafka", index, "label")
+        if self.kafka and not self.drains:
+            raise mistake("loads on Kafka alone are measured between drains; set mode: drain", "kafka")
         return self
 
     @model_validator(mode="after")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from sinkbench.analysis.intervals import interval_of_median, relative_width
 from sinkbench.analysis.latency import BOUNDED, GROWING
-from sinkbench.analysis.limits import CONNECTOR, GENERATOR, best
+from sinkbench.analysis.limits import CONNECTOR, GENERATOR, KAFKA_ALONE, best
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import Cell, blocks
 from sinkbench.plan.plan import BlocksPlan, CapacityPlan, Plan
@@ -30,19 +30,19 @@ class LimitOf(NamedTuple):
     way: str
 
     def needs(self, cell: Cell) -> bool:
-        """Whether it is measured with that cell's connector, or is its sink's."""
-        return cell.key == self.way if self.sink == CONNECTOR else cell.sink == self.sink
+        """Whether it is measured with that cell's connector, is its sink's, or that of Kafka alone."""
+        return cell.key == self.way if self.sink == CONNECTOR else self.sink in (cell.sink, KAFKA_ALONE)
 
 
 def are_in_blocks(plan: Plan) -> bool:
     """Whether limits are measured in each block: a plan with several blocks, and rates to divide by limits."""
-    return plan.limits and plan.drains and plan.most_blocks > 1
+    return bool(plan.limits or plan.kafka) and plan.drains and plan.most_blocks > 1
 
 
 def limits_in_blocks(plan: Plan, limits: Iterable[Limit]) -> list[LimitOf]:
     """Returns the sinks' limits that are measured in each block, once their search has settled the method.
 
-    Those of Kafka and Connect are not: they are in no efficiency, and each needs a loaded topic."""
+    Those of a consumer group and of Connect are not: they are in no efficiency, and each needs a loaded topic."""
     if not are_in_blocks(plan):
         return []
     return [LimitOf(limit.sink, limit.way) for limit in limits if limit.batch and limit.connections]

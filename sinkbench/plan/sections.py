@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from loadgen.forms import DOCUMENT, Form
-from loadgen.options import NOAA, Changes
+from loadgen.options import NOAA, Changes, Compression
 from sinkbench import results
 from sinkbench.analysis.bound import Bound
 from sinkbench.errors import PlanError
@@ -56,9 +56,7 @@ class PlanLoad(Section):
         default=None,
         description="librdkafka settings for the topic in 'records'; null: the stack's, if the topic is on its Kafka",
     )
-    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = Field(
-        default="none", description="the producer's compression codec"
-    )
+    compression: Compression = Field(default="none", description="the producer's compression codec")
     acks: Acks = Field(default="all", description="replicas that must acknowledge a record")
     linger_ms: Annotated[float, Field(ge=0, le=10_000)] = Field(
         default=5, description="how long the producer waits to fill a batch"
@@ -99,6 +97,40 @@ class DrainLoad(PlanLoad):
     """The load under `mode: drain`."""
 
     changes: Changes | None = Field(default=None, description="changes of keys; null: inserts only")
+
+
+class KafkaLoad(Section):
+    """A load on Kafka alone, without Connect and a sink."""
+
+    label: Annotated[str, Field(min_length=1, max_length=60, description="its name in results")]
+    mode: Literal["produce", "consume", "both"] = Field(
+        default="produce",
+        description="the rate of producers, of a consumer of a full topic, or of producers beside one",
+    )
+    by: Literal["perf-test", "loadgen"] = Field(
+        default="perf-test", description="Kafka's own programs, which need the local stack, or a load generator"
+    )
+    producers: Annotated[int, Field(gt=0, le=32)] = Field(default=1, description="programs that produce at once")
+    replication: Annotated[int, Field(gt=0, le=100)] = Field(default=1, description="replicas of each partition")
+    acks: Acks = Field(default="1", description="replicas that must acknowledge a record")
+    record_bytes: Annotated[int, Field(gt=0, le=1_000_000)] = Field(default=512, description="size of a record")
+    constant: bool = Field(default=False, description="whether all records of perf-test are equal, or random")
+    compression: Compression = Field(default="none", description="the producer's compression codec")
+    linger_ms: Annotated[float, Field(ge=0, le=10_000)] = Field(default=5, description="wait to fill a batch")
+    batch_bytes: Annotated[int, Field(ge=1_024, le=100_000_000)] = Field(default=262_144, description="largest batch")
+
+    @model_validator(mode="after")
+    def _loadgen_makes_it(self) -> Self:
+        if self.by == "loadgen":
+            for key, is_wrong in {
+                "mode": self.mode == "both",
+                "producers": self.producers > 1,
+                "record_bytes": self.record_bytes < LEAST_RECORD_BYTES,
+                "constant": self.constant,
+            }.items():
+                if is_wrong:
+                    raise mistake(f"loadgen has no {key} of {shown(getattr(self, key))}; use by: perf-test", key)
+        return self
 
 
 class PlanDrain(Section):

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from loadgen.forms import Form
-from sinkbench.analysis.limits import GENERATOR
+from sinkbench.analysis.limits import GENERATOR, KAFKA_ALONE
 from sinkbench.analysis.words import counted
 from sinkbench.errors import ServiceError
+from sinkbench.limits.kafka import kafka_jobs
 from sinkbench.limits.measure import jobs
 from sinkbench.live.events import Events
 from sinkbench.plan.cells import Cell
@@ -194,18 +195,20 @@ class Limits:
         self._journal = journal
         self._events = events
         wanted = jobs(cluster, journal.cells, journal.token, rate) if cluster.plan.limits else []
+        wanted += kafka_jobs(cluster, journal.token)
         self._jobs = {LimitOf(job.sink, job.way): job for job in wanted}
         searched = {(limit.sink, limit.way) for limit in journal.limits}
         self._unsearched = [job for of, job in self._jobs.items() if of not in searched]
 
     @property
     def searches_left(self) -> int:
-        return len(self._unsearched)
+        return sum(job.sink != KAFKA_ALONE for job in self._unsearched)
 
     def in_blocks_left(self, blocks: Sequence[BlockLeft]) -> int:
         """Number of measurements left in these blocks, as far as known before the search."""
         unsearched = sum(job.again is not None for job in self._unsearched) if are_in_blocks(self._plan) else 0
-        return sum(len(block.limits) + unsearched for block in blocks)
+        # A load on Kafka alone is no search: it takes as long as in a block.
+        return len(self._unsearched) - self.searches_left + sum(len(block.limits) + unsearched for block in blocks)
 
     def search(self, begin: Callable[[str], None], recover: Callable[[], bool]) -> None:
         """Searches the missing limits; `begin` gets the name of each, `recover` restarts dead services."""

@@ -66,6 +66,7 @@ def check_plan(plan: Plan, cells: Sequence[Cell], stack: Stack, records: KeptRec
             *_misfits(plan, stack, kafka, records),
             *check_faults(plan, cells, stack, CONNECTORS),
             *([f"profile: {ELSEWHERE}"] if plan.profile and stack.profiler is None else []),
+            *_check_programs(plan, stack),
             *check_variables(plan, stack.variables, ELSEWHERE),
             *(
                 f"{cell.label}: reads_from: {cell.sink} has one node here; race with SINKBENCH_TOPOLOGY=published"
@@ -74,6 +75,15 @@ def check_plan(plan: Plan, cells: Sequence[Cell], stack: Stack, records: KeptRec
             ),
         ]
     )
+
+
+def _check_programs(plan: Plan, stack: Stack) -> Iterator[str]:
+    """Yields where Kafka's own programs are wanted, and are not there, or have no user."""
+    for index, load in enumerate(plan.kafka):
+        if load.by == "perf-test" and (stack.profiler is None or stack.endpoints.kafka_settings):
+            text = "perf-test is of Kafka's own programs, which only the local stack without TLS runs; use by: loadgen"
+            yield f"{plan.where('kafka', index)}: {text}"
+            return
 
 
 def _misfits(

@@ -43,29 +43,35 @@ class LimitInBlock(Record):
     problem: str | None = None
     cpu_seconds_per_million: dict[str, Amount | None] = {}
     """While it was written: of each service, and of the plain clients as "client"; empty if that is not known."""
+    wire_bytes_per_record: Amount | None = None
+    """Of "kafka alone": what perf-test's producers sent for a record, compressed and with headers."""
 
 
 class Limit(Record):
     """What a stage of the path can do alone, with the same records: an item of `limits` in summary.json."""
 
     sink: str
-    """A sink, or what comes before it: "kafka", "connect", or "connector": a whole one whose target keeps nothing."""
+    """A sink, or what comes before it: "kafka", "connect", or "connector": a whole one whose target keeps nothing; or
+    "kafka alone": a load of the plan's `kafka`."""
     way: str
     """How a plain client wrote or read; of "connect" the pipeline whose connector got none of the records; of
-    "connector" the cell whose connector it was."""
+    "connector" the cell whose connector it was; of "kafka alone" the load's label."""
     cells: list[str] = []
     """Of "connector": all cells with that connector, which differ in what is beyond it."""
     records_per_second: Amount | None = None
     """The median of `in_blocks`; where there are none, what the search has found."""
     connections: Whole | None = None
-    """Of "kafka" consumers, of "connect" and "connector" tasks."""
+    """Of "kafka" consumers, of "connect" and "connector" tasks, of "kafka alone" producers."""
     batch: Whole | None = None
-    """Of "connector" the records of its topic."""
+    """Of "connector" and "kafka alone" the records of its topic."""
+    record_bytes: Whole | None = None
+    """Of "kafka alone"."""
     path: list[LimitStep] = []
     in_blocks: list[LimitInBlock] = []
     spread: Spread | None = None
     """The records per second of `in_blocks`; None if there are none, or none was measured."""
     cpu_seconds_per_million: dict[str, Amount | None] = {}
+    wire_bytes_per_record: Amount | None = None
     note: str | None = None
 
 

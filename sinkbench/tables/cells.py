@@ -25,6 +25,7 @@ from sinkbench.results import Bottleneck, CellSummary, Profile, RunSummary, Tria
 from sinkbench.summary.thresholds import threshold_lines
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.faults import fault_line, fault_lines, is_faults, matrix_table
+from sinkbench.tables.kafka import kafka_table
 from sinkbench.tables.lines import (
     attribution_lines,
     limit_line,
@@ -153,7 +154,7 @@ def main_tables(summary: RunSummary, width: int = WIDTH) -> list[str | Table | N
     if is_faults(summary):
         return [matrix_table(summary), fault_line(summary), *fault_lines(summary)]
     rates = LOADS if is_load(summary) else CELLS
-    return [cell_table(key, summary, width) for key in (rates, RESCALES)]
+    return [*(cell_table(key, summary, width) for key in (rates, RESCALES)), kafka_table(summary)]
 
 
 def trial_table(summary: RunSummary, trials: Sequence[TrialRecord]) -> Table | None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from sinkbench.analysis.attribution import Attribution, Part, attribution_of
-from sinkbench.analysis.limits import CONNECT, CONNECTOR, GENERATOR, KAFKA
+from sinkbench.analysis.limits import CONNECT, CONNECTOR, GENERATOR, KAFKA, KAFKA_ALONE
 from sinkbench.analysis.rates import most
 from sinkbench.analysis.words import NOT_MEASURED, counted, formatted, milliseconds, percent, span, times, whole
 from sinkbench.metrics.names import cell_name
@@ -173,6 +173,7 @@ def limit_line(limit: Limit) -> str:
         KAFKA: f"a plain consumer group of {limit.connections}",
         CONNECT: f"{tasks} that drop every record",
         CONNECTOR: f"{tasks} whose target keeps nothing{_missing(limit)}",
+        KAFKA_ALONE: f"{limit.way}{_missing(limit)}",
     }.get(limit.sink, f"{limit.way} of {limit.batch or 0:,} records over {over}{_missing(limit)}")
     return f"limit of {limit.sink}: {whole(limit.records_per_second)} records/s{_spread(limit)} by {by}"
 

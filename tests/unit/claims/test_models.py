@@ -34,9 +34,12 @@ def test_every_published_finding_is_a_claim_of_an_article() -> None:
 
 @pytest.mark.parametrize("claim", [claim for claim in ALL if claim.plan is not None], ids=lambda claim: claim.name)
 def test_every_cell_of_a_claim_is_one_cell_of_its_plan(claim: Claim) -> None:
-    cells = expand(read_plan(claim.plan or ""), 3)
+    plan = read_plan(claim.plan or "")
+    cells, alone = expand(plan, 3), [load.label for load in plan.kafka]
     parts = [getattr(shape, name, ()) for shape in claim.shape or () for name in ("of", "to", "falling")]
     for wanted in [cell for part in parts for cell in (part if isinstance(part, tuple) else (part,))]:
+        if wanted.label in alone:
+            continue
         found = [cell for cell in cells if cell.label == wanted.label and wanted.tasks in (None, cell.tasks)]
         found = [cell for cell in found if wanted.of_capacity in (None, cell.of_capacity)]
         found = [cell for cell in found if wanted.readers in (None, cell.readers)]

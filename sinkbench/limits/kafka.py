@@ -1,0 +1,163 @@
+"""Kafka alone: the rates of producers and consumers without Connect and a sink, by Kafka's own perf-test programs or a
+load generator. The rate is what they tell, so without the start of a JVM; of several producers it is the sum."""
+
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from sinkbench.analysis.limits import KAFKA_ALONE
+from sinkbench.errors import ServiceError
+from sinkbench.limits.measure import LimitJob, kafka_limit
+from sinkbench.limits.sinklimit import look
+from sinkbench.limits.tune import Measured, Point, Tuned, lengthen, with_costs
+from sinkbench.plan.sections import KafkaLoad
+from sinkbench.plan.sizing import records_for
+from sinkbench.services.failures import in_one_line
+from sinkbench.settings import load_settings
+from sinkbench.stack.tools import find_java
+from sinkbench.trial.cluster import Cluster
+from sinkbench.trial.names import Names, cleaning
+from sinkbench.trial.resources import Observer
+
+SECONDS = 2.5
+FIRST_RATE = 40_000.0
+"""Records per second that the first measurement of a load expects; it also warms the brokers."""
+MOST_BYTES = 2e9
+TIMEOUT_SECONDS = 120.0
+_OF_LOADGEN = {"replication", "acks", "record_bytes", "compression", "linger_ms", "batch_bytes"}
+_TOOLS = "org.apache.kafka.tools"
+
+
+class PerfTest:
+    """Kafka's own programs, with the brokers' address. Those that still run at the end are killed."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._java = str(find_java() / "bin" / "java")
+        self._jars = f"{load_settings().dist / 'kafka' / 'libs'}/*"
+        self._access = ("--bootstrap-server", bootstrap)
+        self._running: list[subprocess.Popen[str]] = []
+
+    def __enter__(self) -> "PerfTest":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._running:
+            process.kill()
+            process.communicate()
+
+    def start(self, tool: str, *arguments: str) -> "subprocess.Popen[str]":
+        command = [self._java, "-Xmx512m", "-cp", self._jars, f"{_TOOLS}.{tool}", *self._access, *arguments]
+        out = subprocess.PIPE
+        self._running.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, text=True))
+        return self._running[-1]
+
+    def consume(self, topic: str, records: int) -> "subprocess.Popen[str]":
+        wanted = ("--num-records", str(records), "--hide-header", "--timeout", "60000")
+        return self.start("ConsumerPerformance", "--topic", topic, *wanted)
+
+    def produce(self, topic: str, load: KafkaLoad, records: int) -> list[str]:
+        """Returns what each of the load's producers printed."""
+        with NamedTemporaryFile(prefix="sinkbench-") as equal:
+            Path(equal.name).write_bytes(b"x" * load.record_bytes)
+            made = ("--payload-file", equal.name) if load.constant else ("--record-size", str(load.record_bytes))
+            properties = {
+                "acks": load.acks,
+                "compression.type": load.compression,
+                "linger.ms": f"{load.linger_ms:g}",
+                "batch.size": str(load.batch_bytes),
+            }
+            told = [f"{name}={value}" for name, value in properties.items()]
+            each = ("--topic", topic, "--num-records", str(records // load.producers), "--throughput", "-1", *made)
+            running = [
+                self.start("ProducerPerformance", *each, "--print-metrics", "--command-property", *told)
+                for _ in range(load.producers)
+            ]
+            return [printed(process) for process in running]
+
+
+def printed(process: "subprocess.Popen[str]") -> str:
+    """What a program prints until it ends. Raises ServiceError if it fails, or takes too long."""
+    try:
+        out, error = process.communicate(timeout=TIMEOUT_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise ServiceError(f"a program of Kafka's had not ended after {TIMEOUT_SECONDS:.0f} s") from None
+    if process.returncode:
+        last = (error or out).strip().splitlines()[-1:] or ["it said nothing"]
+        raise ServiceError(f"a program of Kafka's failed: {last[0]}")
+    return out
+
+
+def produced(said: Sequence[str], records: int) -> Measured:
+    """The rate of producers that printed this, and the bytes that they sent for a record, on the wire."""
+    rates = [float(re.findall(r"records sent, ([\d.]+) records/sec", text)[-1]) for text in said]
+    sent = [float(re.findall(r"producer-metrics:outgoing-byte-total\S*\s*:\s*([\d.]+)", text)[-1]) for text in said]
+    return Measured(round(sum(rates), 1), wire_bytes_per_record=round(sum(sent) / records, 1))
+
+
+def consumed(said: str) -> Measured:
+    """The rate of a consumer that printed this, from its first to its last record."""
+    # start, end, MB, MB/s, records, records/s, ms of the rebalance, ms of fetches, MB/s and records/s of fetches
+    return Measured(round(float(said.strip().splitlines()[-1].split(",")[9]), 1))
+
+
+def kafka_jobs(cluster: Cluster, token: str) -> Iterator[LimitJob]:
+    """One job for each load of the plan on Kafka alone; `token` names their topics."""
+    for load in cluster.plan.kafka:
+        measure = partial(_measure, cluster, load, Names.of(f"{token}_limit_kafka"))
+        yield LimitJob(
+            KAFKA_ALONE, load.label, partial(_search, load, measure), measure, record_bytes=load.record_bytes
+        )
+
+
+def _search(load: KafkaLoad, measure: Callable[[Point, Observer], Measured], observer: Observer) -> Tuned:
+    most = int(MOST_BYTES / load.record_bytes / load.replication)
+
+    def at(rate: float) -> Point:
+        return Point(records_for(rate, SECONDS, maximum=most), load.producers)
+
+    return lengthen(lambda point: measure(point, observer), at, FIRST_RATE)
+
+
+def _measure(cluster: Cluster, load: KafkaLoad, names: Names, point: Point, observer: Observer) -> Measured:
+    """Measures a load on a topic of its own, which is removed. No rate if the topic has another number of records."""
+    records = point.batch // load.producers * load.producers
+    cluster.check_disk(round(records * load.record_bytes * load.replication / cluster.record_bytes))
+    copies = {"min.insync.replicas": str(min(2, load.replication))}
+    with cleaning(lambda: cluster.kafka.delete_topic(names.topic)):
+        try:
+            cluster.kafka.create_topic(names.topic, cluster.plan.load.partitions, load.replication, copies)
+            return _of_topic(cluster, load, names, records, observer)
+        except ServiceError as error:
+            return Measured(None, in_one_line(error))
+
+
+def _of_topic(cluster: Cluster, load: KafkaLoad, names: Names, records: int, observer: Observer) -> Measured:
+    with PerfTest(cluster.stack.endpoints.kafka) as programs:
+        observer.phase("producing")
+        reader = programs.consume(names.topic, records) if load.mode == "both" else None
+        before = look(cluster)
+        if load.by == "loadgen":
+            changed = load.model_dump(include=_OF_LOADGEN)
+            loaded = cluster.load(names, records, lambda done: observer.progress(done, records), changed)
+            found = Measured(round(loaded.records_per_second, 1))
+        else:
+            found = produced(programs.produce(names.topic, load, records), records)
+        if reader is not None:
+            printed(reader)
+        if load.acks != "0" and (kept := sum(cluster.kafka.end_offsets(names.topic).values())) != records:
+            return Measured(None, f"{records:,} records were produced, and {kept:,} are in the topic")
+        if load.mode == "consume":
+            observer.phase("consuming")
+            before = look(cluster)
+            if load.by == "loadgen":
+                found = kafka_limit(cluster, names, records, 1, observer.progress)
+            else:
+                found = consumed(printed(programs.consume(names.topic, records)))
+        if found.records_per_second is None:
+            return found
+        costs = with_costs(found.records_per_second, before, look(cluster), records)
+        return replace(costs, wire_bytes_per_record=found.wire_bytes_per_record)

@@ -1,0 +1,116 @@
+"""Loads on Kafka alone: what its programs print, what a plan may ask, and what a run and its claims say of them."""
+
+import sys
+from subprocess import PIPE, Popen
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from sinkbench.analysis.limits import KAFKA_ALONE, with_block
+from sinkbench.claims.models import CellOf
+from sinkbench.claims.readings import Untold, range_of, ratio_of
+from sinkbench.cli.plans import read_plan
+from sinkbench.errors import PlanError, ServiceError
+from sinkbench.limits.kafka import consumed, printed, produced
+from sinkbench.limits.tune import Measured
+from sinkbench.plan.checks import check_copies
+from sinkbench.plan.schedule import LimitOf, limits_in_blocks
+from sinkbench.race.preparation import check_plan
+from sinkbench.results import Limit, LimitInBlock
+from sinkbench.settings import CHECKOUT
+from sinkbench.tables.cells import render
+from sinkbench.topology import load_topology
+from tests.support.trials import a_cell, cell_summary, plan_of, run_summary
+
+PRODUCED = """101 records sent, 20.2 records/sec (0.01 MB/sec), 3 ms avg latency, 9.0 ms max latency.
+1000 records sent, {rate} records/sec (0.49 MB/sec), 2.50 ms avg latency, 9.00 ms max latency, 2 ms 50th.
+producer-metrics:outgoing-byte-rate:{{client-id=perf}}    : 99.0
+producer-metrics:outgoing-byte-total:{{client-id=perf}}   : 260000.000
+"""
+CONSUMED = "2026-11-29 02:00:00:1, 2026-11-29 02:00:03:2, 97.7, 32.5, 200000, 66600.0, 400, 2600, 37.6, 76923.08\n"
+
+
+def test_rates_of_producers_add_up_and_each_record_has_its_share_of_the_bytes() -> None:
+    said = [PRODUCED.format(rate="1000.5"), PRODUCED.format(rate="2000.0")]
+    assert produced(said, 2_000) == Measured(3000.5, wire_bytes_per_record=260.0)
+    assert consumed(CONSUMED) == Measured(76923.1)
+
+
+@pytest.mark.parametrize("words", ["import sys; sys.exit('line one\\nno broker')", "raise SystemExit('no broker')"])
+def test_a_program_that_fails_is_told_by_its_last_line(words: str) -> None:
+    with pytest.raises(ServiceError, match=r"^a program of Kafka's failed: no broker$"):
+        printed(Popen([sys.executable, "-c", words], stdout=PIPE, stderr=PIPE, text=True))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"kafka": [{"label": "a"}, {"label": "a"}]}, "two loads are called 'a'"),
+        ({"kafka": [{"label": "a"}], "mode": "rescale", "multiples": [1, 2]}, ""),
+        ({"kafka": [{"label": "a"}], "mode": "sustain", "sustain": {"records_per_second": 5}}, "set mode: drain"),
+        ({"kafka": [{"label": "a", "by": "loadgen", "mode": "both"}]}, "loadgen has no mode of 'both'"),
+        ({"kafka": [{"label": "a", "by": "loadgen", "constant": True}]}, "no constant of"),
+        ({"kafka": [{"label": "a", "by": "loadgen", "record_bytes": 100}]}, "no record_bytes of 100"),
+        ({"kafka": [{"label": "a", "producers": 0}]}, "producers"),
+    ],
+)
+def test_a_plan_says_what_it_cannot_ask_of_kafka(fields: dict[str, Any], words: str) -> None:
+    if not words:
+        assert plan_of(**fields).kafka[0].label == "a"
+        return
+    with pytest.raises(ValidationError, match=words):
+        plan_of(**fields)
+
+
+def test_what_the_stack_lacks_is_refused_before_the_race() -> None:
+    plan, small = read_plan("kafka-alone"), load_topology("small", CHECKOUT, CHECKOUT)
+    refused = list(check_copies(plan, small.kafka))
+    assert len(refused) == 3
+    assert refused[0].endswith("replication is 3, and Kafka has 1 broker; race with SINKBENCH_TOPOLOGY=brokers")
+    assert list(check_copies(plan, load_topology("brokers", CHECKOUT, CHECKOUT).kafka)) == []
+    endpoints = SimpleNamespace(kafka_settings={}, connect_variables={}, sinks={}, shared=True)
+    stack: Any = SimpleNamespace(endpoints=endpoints, layout=None, profiler=None, name="k", variables=())
+    with pytest.raises(PlanError, match=r"kafka-alone.yaml:\d+: perf-test .* use by: loadgen$"):
+        check_plan(plan, [], stack)
+
+
+def limit(label: str, *rates: float | None, wires: float | None = None, **fields: Any) -> Limit:
+    found = Limit(sink=KAFKA_ALONE, way=label, connections=1, batch=10, record_bytes=512, **fields)
+    for block, rate in enumerate(rates, 1):
+        in_block = LimitInBlock(block=block, records_per_second=rate, wire_bytes_per_record=wires, problem="cold")
+        found = with_block(found, in_block)
+    return found
+
+
+ONE = limit("one", 100_000, 110_000, 90_000, wires=522)
+HALF = limit("half", 50_000, 56_000, 46_000, None, wires=6)
+
+
+def test_loads_on_kafka_alone_are_in_each_block_whatever_cell_is_next() -> None:
+    plan = plan_of(kafka=[{"label": "one"}])
+    assert limits_in_blocks(plan, [ONE]) == [LimitOf(KAFKA_ALONE, "one")]
+    assert limits_in_blocks(plan.model_copy(update={"kafka": ()}), [ONE]) == []
+    assert LimitOf(KAFKA_ALONE, "one").needs(a_cell())
+
+
+def test_the_result_has_a_row_for_each_load_on_kafka_alone() -> None:
+    cold = limit("cold", None)
+    lines = render(run_summary(cell_summary("a/x", 5), limits=[ONE, HALF, cold])).splitlines()
+    rows = {line.split()[0]: line.split()[1:] for line in lines if line.split()[:1] in (["one"], ["half"], ["cold"])}
+    assert rows["one"] == ["100,000", "(90,000-110,000)", "51.2", "1.00", "-", "522"]
+    assert rows["half"] == ["50,000", "(46,000-56,000)", "25.6", "0.51", "-", "6"]
+    assert rows["cold"] == ["not", "measured"]
+
+
+def test_claims_read_the_rates_and_the_bytes_of_kafka_alone() -> None:
+    one, half = CellOf(label="one"), CellOf(label="half")
+    stored = run_summary(limits=[ONE, HALF, limit("once", 5)]), ()
+    assert range_of(stored, one, "records_per_second").low == 90_000
+    assert ratio_of(stored, (half, one), "records_per_second").high == pytest.approx(56 / 90)
+    assert ratio_of(stored, (half, one), "wire_bytes").estimate == pytest.approx(6 / 522)
+    with pytest.raises(Untold, match="one block has no range"):
+        range_of(stored, CellOf(label="once"), "records_per_second")
+    with pytest.raises(Untold, match="not finished"):
+        range_of((stored[0].model_copy(update={"complete": False}), ()), one, "records_per_second")
