@@ -50,14 +50,14 @@ class PerfTest:
             process.communicate()
 
     def start(self, tool: str, *arguments: str) -> "subprocess.Popen[str]":
-        command = [self._java, "-Xmx512m", "-cp", self._jars, f"{_TOOLS}.{tool}", *self._access, *arguments]
+        command = [self._java, "-Xmx512m", "-cp", self._jars, f"{_TOOLS}.{tool}", *arguments]
         out = subprocess.PIPE
         self._running.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, text=True))
         return self._running[-1]
 
     def consume(self, topic: str, records: int) -> "subprocess.Popen[str]":
         wanted = ("--num-records", str(records), "--hide-header", "--timeout", "60000")
-        return self.start("ConsumerPerformance", "--topic", topic, *wanted)
+        return self.start("ConsumerPerformance", *self._access, "--topic", topic, *wanted)
 
     def produce(self, topic: str, load: KafkaLoad, records: int) -> list[str]:
         """Returns what each of the load's producers printed."""
@@ -71,7 +71,16 @@ class PerfTest:
                 "batch.size": str(load.batch_bytes),
             }
             told = [f"{name}={value}" for name, value in properties.items()]
-            each = ("--topic", topic, "--num-records", str(records // load.producers), "--throughput", "-1", *made)
+            each = (
+                *self._access,
+                "--topic",
+                topic,
+                "--num-records",
+                str(records // load.producers),
+                "--throughput",
+                "-1",
+                *made,
+            )
             running = [
                 self.start("ProducerPerformance", *each, "--print-metrics", "--command-property", *told)
                 for _ in range(load.producers)

@@ -18,19 +18,20 @@ def kafka_table(summary: RunSummary) -> Table | None:
 
 
 def _row(limit: Limit, first: Limit) -> tuple[str, ...]:
-    spread = limit.spread
-    if spread is None:
+    rate, spread = limit.records_per_second, limit.spread
+    if rate is None:
         return (limit.way, "not measured", *[""] * 6)
+    ends = spread.interval or spread if spread is not None and len(spread.values) > 1 else None
     ratio = ratio_by_block(first.way, rates_by_block(limit), rates_by_block(first))
-    rates, ends = spread.interval or spread, None if ratio is None or limit is first else ratio.interval
+    around = None if ratio is None or limit is first else ratio.interval
     cpu = limit.cpu_seconds_per_million.get("kafka")
     return (
         limit.way,
-        whole(spread.median),
-        f"({span(rates.low, rates.high)})",
-        significant(spread.median * (limit.record_bytes or 0) / 1e6),
+        whole(rate),
+        "" if ends is None else f"({span(ends.low, ends.high)})",
+        significant(rate * (limit.record_bytes or 0) / 1e6),
         NOT_MEASURED if ratio is None else times(ratio.estimate),
-        "" if ends is None else f"({times(ends.low)}-{times(ends.high)})",
+        "" if around is None else f"({times(around.low)}-{times(around.high)})",
         NOT_MEASURED if cpu is None else significant(cpu, 2),
         whole(limit.wire_bytes_per_record),
     )

@@ -96,12 +96,14 @@ def test_loads_on_kafka_alone_are_in_each_block_whatever_cell_is_next() -> None:
 
 
 def test_the_result_has_a_row_for_each_load_on_kafka_alone() -> None:
-    cold = limit("cold", None)
-    lines = render(run_summary(cell_summary("a/x", 5), limits=[ONE, HALF, cold])).splitlines()
-    rows = {line.split()[0]: line.split()[1:] for line in lines if line.split()[:1] in (["one"], ["half"], ["cold"])}
+    # With one trial a cell a run has the search alone.
+    others = [limit("cold", None), limit("once", records_per_second=7_000)]
+    lines = render(run_summary(cell_summary("a/x", 5), limits=[ONE, HALF, *others])).splitlines()
+    rows = {line.split()[0]: line.split()[1:] for line in lines if line}
     assert rows["one"] == ["100,000", "(90,000-110,000)", "51.2", "1.00", "-", "522"]
     assert rows["half"] == ["50,000", "(46,000-56,000)", "25.6", "0.51", "-", "6"]
     assert rows["cold"] == ["not", "measured"]
+    assert rows["once"] == ["7,000", "3.58", "-", "-", "-"]
 
 
 def test_claims_read_the_rates_and_the_bytes_of_kafka_alone() -> None:
