@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from sinkbench.analysis.words import NOT_MEASURED, milliseconds, percent, tenths, times, whole
+from sinkbench.analysis.words import NOT_MEASURED, milliseconds, money, percent, tenths, times, whole
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,8 @@ from sinkbench.analysis.words import NOT_MEASURED, milliseconds, percent, tenths
         (percent(0.0994), "9.9 %"),
         (percent(0.0995), "10 %"),
         (percent(0), "0.0 %"),
+        *((money(None), "-"), (money(0.0), "0.00"), (money(1_234.5), "1,234.50"), (money(1.0), "1.00")),
+        *((money(0.123456), "0.123"), (money(0.01), "0.0100"), (money(0.000012345), "0.0000123")),
     ],
 )
 def test_a_number_has_as_many_digits_as_tell_something(shown: str, as_text: str) -> None:
