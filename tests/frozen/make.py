@@ -327,11 +327,12 @@ def _short(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
-def bare(content: Any) -> Any:
-    """JSON without the members of objects that are null."""
+def bare(content: Any, absent: Sequence[Any] = (None,)) -> Any:
+    """JSON without the members of objects that are null, or any of these."""
     if isinstance(content, dict):
-        return {key: bare(value) for key, value in content.items() if value is not None}
-    return [bare(value) for value in content] if isinstance(content, list) else content
+        found = {key: bare(value, absent) for key, value in content.items()}
+        return {key: value for key, value in found.items() if value not in absent}
+    return [bare(value, absent) for value in content] if isinstance(content, list) else content
 
 
 def _write_all(folder: Path, texts: Mapping[str, str]) -> None:

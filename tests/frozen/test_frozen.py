@@ -101,7 +101,7 @@ def test_every_stored_field_of_a_trial_is_read(name: str, unpacked: Callable[[st
     kept = [json.loads(line) for line in (run / "trials.jsonl").read_text("utf-8").splitlines()]
     # `invalid` repeats the reasons.
     again = [{key: value for key, value in trial.items() if key != "invalid"} for trial in trials(run)]
-    _same_json(_without_empty(again), _without_empty(kept))
+    _same_json(*(bare(each, (None, "", [], {})) for each in (again, kept)))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -169,10 +169,3 @@ def _rounded(content: Any) -> Any:
     if isinstance(content, dict):
         return {key: _rounded(value) for key, value in content.items()}
     return [_rounded(value) for value in content] if isinstance(content, list) else content
-
-
-def _without_empty(content: Any) -> Any:
-    if isinstance(content, dict):
-        found = {key: _without_empty(value) for key, value in content.items()}
-        return {key: value for key, value in found.items() if value not in (None, "", [], {})}
-    return [_without_empty(value) for value in content] if isinstance(content, list) else content

@@ -41,7 +41,7 @@ def status(tasks: int, failed: int = 0, workers: int = 3) -> ConnectorStatus:
     )
 
 
-class Quiet(Silent, nullcontext["Quiet"]):
+class Quiet(Silent):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -54,9 +54,6 @@ class Quiet(Silent, nullcontext["Quiet"]):
 
     def phase(self, text: str) -> None:
         self.phases.append(text)
-
-    def __enter__(self) -> "Quiet":
-        return self
 
     def begin(self, run: str, cells: object, trials: int | None, kept: object = ()) -> None:
         return
@@ -126,10 +123,6 @@ class FakeSink:
 
     def all(self, target: str, run: str, one_in: int, at_once: int) -> Iterator[list[Any]]:
         yield loaded(run)
-
-    def revert(self) -> list[str]:
-        self._cluster.set_to = {}
-        return []
 
     def exclude_existing(self) -> None:
         return
@@ -306,7 +299,6 @@ class FakeCluster:
             set_tasks=self.set_tasks,
             restart=self.restart,
             restart_failed=self.restart_failed,
-            validate=lambda config: SimpleNamespace(values={}),
             wait_for_tasks=lambda name, tasks, seconds: None,
             **{name: partial(self.do, name) for name in ("pause", "resume")},
         )

@@ -3,13 +3,11 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 from pathlib import Path
 
 import numpy as np
 
 from sinkbench.analysis.latency import latency_of
-from sinkbench.analysis.limits import with_block
 from sinkbench.analysis.scalability import Law
 from sinkbench.metrics.cost import with_prices
 from sinkbench.plan.cells import Cell, expand
@@ -19,7 +17,6 @@ from sinkbench.results import (
     Bottleneck,
     Connections,
     Limit,
-    LimitInBlock,
     Memory,
     PlanRef,
     Pool,
@@ -31,7 +28,7 @@ from sinkbench.results import (
 from sinkbench.runs.store import RunFolder
 from sinkbench.summary.cells import scalings, summarize
 from tests.support.reasons import because
-from tests.support.trials import connectors_in, run_summary
+from tests.support.trials import connectors_in, limit_over, run_summary
 from tests.support.trials import trial as any_trial
 
 SCRIPT = "<script>alert(1)</script>"
@@ -74,12 +71,10 @@ def keep_run(
     limits: list[Limit] = []
     if everything:
         trials[0] = trials[0].model_copy(update={"reasons": [because(DOOMED)], "records_per_second": None})
-        in_blocks = [
-            LimitInBlock(block=block, records_per_second=150_000 + 4_000 * block) for block in range(1, blocks + 1)
-        ]
+        copy = Limit(sink="postgres", way="COPY", connections=2, batch=1024)
         # The other one was measured once.
         limits = [
-            reduce(with_block, in_blocks, Limit(sink="postgres", way="COPY", connections=2, batch=1024)),
+            limit_over(copy, *(150_000 + 4_000 * block for block in range(1, blocks + 1))),
             Limit(sink="elasticsearch", way="bulk", records_per_second=75_000, connections=8, batch=2048),
         ]
     for trial in trials:

@@ -1,16 +1,18 @@
 """Cells, trials, samples and runs that nobody took: each builder fills in what a test does not care about."""
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sinkbench.analysis.limits import with_block
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan
-from sinkbench.results import Audit, CellSummary, PlanRef, RatePerSecond, RunSummary, TrialRecord
+from sinkbench.results import Audit, CellSummary, Limit, LimitInBlock, PlanRef, RatePerSecond, RunSummary, TrialRecord
 from sinkbench.summary.selftest import PROBES
 from tests.support.reasons import because
 
@@ -108,6 +110,15 @@ def drain_of(cores: Mapping[str, float], rate: float = 100, **signs: float) -> l
         )
         for at in range(11)
     ]
+
+
+def limit_over(searched: Limit, *rates: float | None) -> Limit:
+    """The limit with these rates in the blocks from 1 on; a block without one was refused."""
+    found = [
+        LimitInBlock(block=block, records_per_second=rate, problem=None if rate else "429")
+        for block, rate in enumerate(rates, start=1)
+    ]
+    return reduce(with_block, found, searched)
 
 
 def connectors_in(folder: Path, *pipelines: str, text: str = "{}") -> Path:

@@ -1,6 +1,7 @@
 """The documents: their links lead somewhere, and what they say of figures is what the tables and the report show."""
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from sinkbench.report.parts import of_rich
 from sinkbench.results import Fit, Scaling, ScalingPoint
 from sinkbench.runs.compare import FIGURES
 from sinkbench.settings import CHECKOUT
+from sinkbench.sinks.kind import Capabilities, Sink
 from sinkbench.tables.cells import render
 from sinkbench.tables.comparison import headers
 from sinkbench.tables.export import BY_SERVICE
@@ -113,3 +115,12 @@ def test_every_dependency_says_what_it_is_for() -> None:
     listed = [line for line in lines if line.startswith('    "')]
     assert len(listed) > 30
     assert [line for line in listed if not re.search(r'",  # \w', line)] == []
+
+
+PAGE = (CHECKOUT / "docs" / "sinks.md").read_text(encoding="utf-8")
+
+
+def test_the_page_lists_every_method_and_capability() -> None:
+    listed = set(re.findall(r"`(\w+)(?:\([^`]*\))?`", PAGE))
+    methods = {name for name in vars(Sink) if not name.startswith("_")}
+    assert methods | {each.name for each in fields(Capabilities)} <= listed

@@ -1,7 +1,6 @@
 """What the time of one record goes to: the parts of a pipeline's gap to its sink."""
 
 import math
-from functools import reduce
 from typing import Any
 
 import pytest
@@ -9,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.analysis.attribution import attribute
-from sinkbench.analysis.limits import with_block
-from sinkbench.results import Limit, LimitInBlock
+from sinkbench.results import Limit
 from sinkbench.tables.lines import attribution_lines
 from tests.support.present import present
-from tests.support.trials import cell_in_blocks, run_summary
+from tests.support.trials import cell_in_blocks, limit_over, run_summary
 
 rates = st.floats(1_000, 500_000)
 CELL = "postgres/jdbc@3x1"
@@ -40,8 +38,7 @@ def test_times_are_subtracted_within_blocks_that_have_all() -> None:
 
 
 def limit(sink: str, *rates: float, once: float | None = None, **fields: Any) -> Limit:
-    found = [LimitInBlock(block=block, records_per_second=rate) for block, rate in enumerate(rates, start=1)]
-    return reduce(with_block, found, Limit(sink=sink, way="COPY", records_per_second=once, **fields))
+    return limit_over(Limit(sink=sink, way="COPY", records_per_second=once, **fields), *rates)
 
 
 def limits(**changed: Limit | None) -> list[Limit]:

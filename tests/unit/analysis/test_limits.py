@@ -1,6 +1,6 @@
 """A limit over its blocks."""
 
-from functools import reduce
+from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,16 +8,10 @@ from hypothesis import strategies as st
 from sinkbench.analysis.limits import best, fastest, rates_by_block, with_block
 from sinkbench.results import Limit, LimitInBlock, LimitStep
 from tests.support.present import present
+from tests.support.trials import limit_over
 
 SEARCHED = Limit(sink="postgres", way="COPY", records_per_second=150_000, connections=2, batch=512)
-
-
-def over(*rates: float | None) -> Limit:
-    found = [
-        LimitInBlock(block=block, records_per_second=rate, problem=None if rate else "429")
-        for block, rate in enumerate(rates, start=1)
-    ]
-    return reduce(with_block, found, SEARCHED)
+over = partial(limit_over, SEARCHED)
 
 
 def test_a_limit_is_the_median_of_its_blocks_and_no_longer_what_the_search_has_found() -> None:

@@ -1,4 +1,4 @@
-"""The command line as a whole: every command is found, and loads no more than it needs."""
+"""The command line as a whole: every command is found, loads no more than it needs, and keeps few heaps."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from sinkbench import __version__
-from sinkbench.cli.main import COMMANDS, app
+from sinkbench.cli.main import COMMANDS, MOST_HEAPS, app
 from tests.frozen.make import unpack
 from tests.support.commands import Command
 
@@ -86,3 +86,38 @@ def test_a_refusal_does_not_repeat_a_page_of_what_was_given(given: list[str], to
     assert len(said) < 2_500
     # What to do comes after it.
     assert not said.rstrip().endswith("...")
+
+
+COUNTED = """
+import ctypes, sys, threading
+from sinkbench.cli.main import keep_few_heaps
+
+if "told" in sys.argv and not keep_few_heaps():
+    sys.exit(3)
+together = threading.Barrier(8)
+
+def work():
+    together.wait()
+    [bytearray(5000) for _ in range(1000)]
+    together.wait()
+
+for each in [threading.Thread(target=work) for _ in range(8)]:
+    each.start()
+for each in threading.enumerate()[1:]:
+    each.join()
+library = ctypes.CDLL(None)
+library.malloc_info(0, ctypes.c_void_p.in_dll(library, "stdout"))
+"""
+
+
+def heaps(*arguments: str) -> int:
+    """How many heaps a process of its own has after eight threads."""
+    done = subprocess.run([sys.executable, "-c", COUNTED, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode == 3 or "malloc_info" in done.stderr:
+        pytest.skip("this C library has other heaps than glibc")
+    return done.stdout.count("<heap ")
+
+
+def test_threads_share_few_heaps() -> None:
+    assert heaps() > MOST_HEAPS
+    assert heaps("told") <= MOST_HEAPS

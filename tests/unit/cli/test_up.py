@@ -1,4 +1,4 @@
-"""The commands of a stack: `up` during a race leaves it as it is, `status` and `check` start nothing."""
+"""The commands of a stack: `up` leaves one that is raced on, `status` and `check` start nothing, and `kubernetes`."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,3 +42,18 @@ def test_check_asks_every_endpoint_of_a_stack_file(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(commands, "running_stack", lambda choice: stack)
     assert "every endpoint answers" in sinkbench.done("check")
     assert len(asked) == 1
+
+
+def test_what_is_no_overlay_is_refused_with_the_nearest(sinkbench: Command) -> None:
+    assert "did you mean 'plain'?" in sinkbench.refused("kubernetes", "apply", "--overlay", "plian")
+
+
+@pytest.mark.parametrize("overlay", [[], ["--overlay", "mine"]])
+def test_an_overlay_of_ours_or_a_folder_of_yours_needs_kubectl_and_the_line_says_what_to_do(
+    overlay: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Command
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "kustomization.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "no command kubectl; install it" in sinkbench.refused("kubernetes", "apply", *overlay)

@@ -1,17 +1,25 @@
-"""The report of a run: what is in it, what is left out, and that nothing in it is read as HTML."""
+"""The report of a run: its first screen, the course of its trials, and that nothing in it is read as HTML."""
 
 import json
+import math
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from sinkbench.cli.main import main
+from sinkbench.errors import ReasonCode
 from sinkbench.report.charts import against_load
-from sinkbench.report.parts import Figure
+from sinkbench.report.opening import about, opening, rates
+from sinkbench.report.parts import Figure, Lines, Table
 from sinkbench.report.plots import LineSeries, far_apart, lines, short, shortened, ticks
-from sinkbench.results import CellSummary, LatencyMs, RunSummary
+from sinkbench.report.timeline import SampleColumns, course_of, read_samples
+from sinkbench.results import CellSummary, LatencyMs, Reason, RunSummary
+from sinkbench.runs.reader import StoredRun, load_run
 from sinkbench.runs.store import RunFolder, read_summary
 from tests.support.commands import Command
 from tests.support.page import Page
@@ -185,3 +193,118 @@ def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
     assert len(found) == 30
     assert found.startswith("postgres/jdbc")
     assert found.endswith("…h 24 tasks")
+
+
+TWO = ("postgres/jdbc", "elasticsearch/camel-bulk")
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return keep_run(tmp_path_factory.mktemp("run") / "results", TWO, multiples=(1,), blocks=3, seconds=4)
+
+
+def test_every_trial_is_a_point_and_a_sink_a_colour(two: Path) -> None:
+    kept = load_run(two)
+    figure = present(rates(kept.summary, kept.trials, 20_000))
+    (chart,) = figure.charts
+    assert "postgres/jdbc " in chart.label
+    texts = [each for name in ("postgres", "elasticsearch", "required: 20,000 records/s") for each in [f">{name}<"]]
+    assert [text for text in texts if text not in chart.svg] == []
+    assert rates(kept.summary.model_copy(update={"cells": []}), []) is None
+
+
+def test_a_cell_that_is_not_final_is_hollow_and_says_so(two: Path) -> None:
+    kept = load_run(two)
+    first, other = kept.summary.cells
+    reason = Reason(code=ReasonCode.NOT_WARM, text="still warming", figures={"records_per_second": 9.0})
+    cold = first.model_copy(update={"at_least": reason, "records_per_second": None})
+    summary = kept.summary.model_copy(update={"cells": [cold, other]})
+    assert "postgres/jdbc 9 not final" in present(rates(summary, kept.trials)).charts[0].label
+
+
+def test_a_required_rate_has_headroom_cores_and_disk(two: Path, tmp_path: Path) -> None:
+    found = opening(load_run(two), 5_000)
+    (table,) = [part for section in found.figures if section.key == "required" for part in section.parts]
+    assert isinstance(table, Table)
+    assert table.headers == ["pipeline", "records/s", "headroom", "cores at that rate", "disk GB a day"]
+    assert [float(row[2].removesuffix(" times")) > 1 for row in table.rows] == [True, True]
+    assert main(["report", str(two), "--rate", "90000", "--to", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert page.count("TOO SLOW") == 2
+    assert page.index("At 90,000 records/s") < page.index("<nav")
+
+
+def test_what_was_not_tested_and_how_to_repeat_it_is_said(two: Path) -> None:
+    kept: StoredRun = load_run(two)
+    config = {"config": {"camel.aggregation.size": "500"}}
+    found = opening(replace(kept, connectors={**kept.connectors, TWO[1]: config}))
+    risks, again = (
+        [line for part in each.parts if isinstance(part, Lines) for line in part.lines] for each in found.asides
+    )
+    assert risks[0].startswith(f"Risk: {TWO[1]} loses buffered records when a task stops")
+    assert any("sinkbench race faults" in line for line in risks)
+    assert any(f"race results/{kept.summary.run}/plan.yaml" in line for line in again)
+    assert any("MB/s" in line for line in about(kept))
+
+
+NAN = math.nan
+
+
+def readings(seconds: list[float], stored: list[float], lag: list[float] | None = None) -> SampleColumns:
+    return SampleColumns(np.array(seconds), np.array(stored), np.array(lag or [NAN] * len(seconds)))
+
+
+def test_all_that_was_stored_is_in_the_steps() -> None:
+    draw = np.random.default_rng(2)
+    times = np.cumsum(draw.uniform(0.1, 0.9, 200))
+    stored = np.cumsum(draw.integers(0, 900, 200)).astype(float)
+    course = present(course_of(SampleColumns(times, stored, np.full(200, NAN)), most=20))
+    assert_allclose(np.nansum(course.records_per_second) * course.step_seconds, stored[-1] - stored[0])
+
+
+def test_the_lag_of_a_step_is_its_largest_and_unknown_without_any() -> None:
+    course = present(course_of(readings([0, 0.2, 0.4, 0.6, 1.0], [0, 1, 2, 3, 4], [5, 9, NAN, NAN, NAN]), most=120))
+    assert course.lag[0] == 9
+    assert math.isnan(course.lag[1])
+
+
+def test_the_lag_is_what_is_in_the_topic_and_not_in_the_sink_if_both_were_read(tmp_path: Path) -> None:
+    file = tmp_path / "s.csv"
+    file.write_text("seconds,stored,uncommitted,in_topic\n0,0,50,40\n1,30,50,40\n2,41,50,40\n3,,50,40\n4,40,50,\n")
+    found = read_samples(file)
+    assert isinstance(found, SampleColumns)
+    assert_allclose(found.lag, [40, 10, 0, NAN, NAN])
+    file.write_text("seconds,stored,uncommitted\n0,0,50\n1,30,20\n")
+    found = read_samples(file)
+    assert isinstance(found, SampleColumns)
+    assert_allclose(found.lag, [50, 20])
+
+
+def test_a_gap_in_the_samples_has_no_rate() -> None:
+    course = present(course_of(readings([0, 0.5, 1.0, 3.0, 3.5, 4.0], [0, 5, 10, 30, 35, 40]), most=120))
+    assert np.isnan(course.records_per_second).tolist() == [False, False, False, True, True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "lacks the columns seconds and stored"),
+        ("seconds,stored\n0,1\n", "fewer than two samples"),
+        ("seconds,stored\n0,1\nsoon,2\n", "is damaged"),
+        ("seconds,stored\n0,1\n1,\x00\n", "is not UTF-8 text"),
+    ],
+)
+def test_a_file_of_samples_that_cannot_be_used_says_why(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    found = read_samples(tmp_path / "a.csv")
+    assert isinstance(found, str)
+    assert why in found
+    assert (read_samples(tmp_path / "b.csv"), read_samples(tmp_path)) == ("is missing", "is a folder; name a file")
+
+
+def test_empty_places_are_unknown_and_a_torn_last_row_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("seconds,stored,uncommitted,x\n0,1,5,\n1,,,\n2,3,7,\n2.5,4")
+    found = read_samples(tmp_path / "a.csv")
+    assert isinstance(found, SampleColumns)
+    assert_allclose(found.stored, [1, NAN, 3])
+    assert_allclose(found.lag, [5, NAN, 7])

@@ -57,12 +57,6 @@ def test_a_half_written_last_line_is_passed_over_and_then_replaced(folder: RunFo
     assert read_trials(folder.trials_path) == [trial(1), trial(3)]
 
 
-def test_a_line_that_is_no_trial_is_named(folder: RunFolder) -> None:
-    folder.trials_path.write_text('{"trial": 1}\n' + trial().model_dump_json() + "\n")
-    with pytest.raises(UserError, match=r"trials\.jsonl:1: is not a trial"):
-        read_trials(folder.trials_path)
-
-
 def test_samples_have_the_same_columns_whatever_the_rows_lack(folder: RunFolder) -> None:
     first: dict[str, float | str | None] = {"seconds": 0.25, "zeta": 1, "stored": 10}
     path = folder.write_samples("t1", [first, {"stored": None, "seconds": 0.5, "alpha": "x"}])
@@ -84,24 +78,14 @@ def test_the_summary_is_read_back_from_folder_and_file_and_latest_points_at_it(f
     assert not list(folder.path.glob(".*"))
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("{", "is not JSON"),
-        ("[]", "is not the summary of a run"),
-        ('{"format": 2}', "has format 2, this sinkbench reads format 1"),
-        ('{"format": 1, "run": "r"}', "is not the summary of a run"),
-    ],
-)
-def test_a_summary_that_cannot_be_used_says_why(folder: RunFolder, content: str, said: str) -> None:
+@pytest.mark.parametrize("content", ["[]", '{"format": 1, "run": "r"}'])
+def test_a_summary_that_cannot_be_used_says_why(folder: RunFolder, content: str) -> None:
     folder.summary_path.write_text(content)
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match="is not the summary of a run"):
         read_summary(folder.path)
 
 
-def test_a_run_that_is_not_there_is_named_and_a_folder_that_can_be_written_stays_empty(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there is no such file"):
-        read_summary(tmp_path / "nowhere")
+def test_a_folder_that_can_be_written_stays_empty(tmp_path: Path) -> None:
     check_writable(tmp_path / "new" / "results")
     assert list((tmp_path / "new" / "results").iterdir()) == []
 

@@ -1,14 +1,15 @@
 """The scripts that start services, without a service: a path may have any letters, and the caller any locale."""
 
 import hashlib
+import shlex
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from sinkbench.settings import CHECKOUT
-from tests.unit.stack.test_run_of_nodes import program
 
 # Stands in for Java: prints its locale, and the worker's properties, its last argument.
 JAVA = '#!/bin/sh\necho "LC_ALL=$LC_ALL"\nfor last; do :; done\ncat "$last"\n'
@@ -97,3 +98,158 @@ def test_a_file_without_a_checksum_or_without_its_archive_is_named(
     (plugins / f"{name}.sha256").write_text(content)
     done = start_worker(tmp_path, QUIET, CONNECT_USER_PLUGINS=str(plugins))
     assert (done.returncode, done.stderr.decode()) == (2, f"connect/run: {name}.sha256: {said}\n")
+
+
+# Prints what it is called with, and what it is told.
+SAYS = '#!/bin/sh\necho "$(basename "$0") $*"\nenv | grep -E "^(KAFKA|CONNECT|ELASTICSEARCH|PGPASSWORD)" | sort\n'
+# As PostgreSQL's programs do, of which one makes the data folder, and the other copies it.
+INITDB = '#!/bin/sh\nmkdir -p "$2" && : > "$2/pg_hba.conf"\n'
+RECEIVEWAL = f'{SAYS}[ -z "$PGPASSWORD" ] && exit 1\nexit 0\n'
+BASEBACKUP = (
+    f'{SAYS}while [ "$1" != --pgdata ]; do shift; done\n'
+    'mkdir "$2" && : > "$2/pg_hba.conf" && : > "$2/ready" && echo old > "$2/topology.conf"\n'
+)
+
+
+def program(folder: Path, name: str, text: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    (folder / name).chmod(0o755)
+
+
+def started(service: str, **environment: str) -> list[str]:
+    """Runs a service's script; what its program said."""
+    told = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **environment}
+    done = subprocess.run([CHECKOUT / service / "run"], env=told, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def kafka(folder: Path, **environment: str) -> list[str]:
+    program(folder / "jdk" / "bin", "java", SAYS)
+    given = {"JAVA_HOME": str(folder / "jdk"), "KAFKA_LIBS": "libs", "KAFKA_DATA": str(folder / "data of it")}
+    given |= {"KAFKA_LISTEN": "127.0.0.1", "KAFKA_ADVERTISED_HOST": "127.0.0.1", "KAFKA_HEAP": "512m"}
+    return started("kafka", **{**given, "KAFKA_PORT": "19092", "KAFKA_CONTROLLER_PORT": "19093", **environment})
+
+
+def elasticsearch(folder: Path, **environment: str) -> str:
+    """The configuration that a node is started with."""
+    home = folder / "home"
+    for name in ("jvm.options", "log4j2.properties"):
+        program(home / "config", name, "")
+    program(home / "bin", "elasticsearch", SAYS)
+    data = folder / "data"
+    given = {"ELASTICSEARCH_HOME": str(home), "ELASTICSEARCH_DATA": str(data), "ELASTICSEARCH_HEAP": "1g"}
+    said = started("elasticsearch", **{**given, "JAVA_OPTIONS": "-Xint", **environment})
+    assert f"ELASTICSEARCH_NODE={environment.get('ELASTICSEARCH_NODE', 'elasticsearch')}" in said
+    return (data / "config" / "elasticsearch.yml").read_text()
+
+
+def secured(folder: Path, **told: str) -> dict[str, str]:
+    """What a container is told: a file of variables, and files beside it that everybody may read."""
+    folder.mkdir()
+    for name in ("ca.pem", "node.pem", "node.key", "users"):
+        (folder / name).write_text(f"{name} of it")
+    variables = {"TLS_CA": "ca.pem", "TLS_CERTIFICATE": "node.pem", "TLS_KEY": "node.key"}
+    given = {**{name: str(folder / file) for name, file in variables.items()}, **told}
+    (folder / "environment").write_text("".join(f"{name}={shlex.quote(value)}\n" for name, value in given.items()))
+    return {"SECRETS": str(folder / "environment")}
+
+
+def test_a_file_of_secrets_wins_over_what_a_container_is_started_with(tmp_path: Path) -> None:
+    told = secured(tmp_path / "it's secret", KAFKA_REPLICATION="3", KAFKA_PASSWORD="it's $HOME")  # noqa: S106
+    assert {"KAFKA_REPLICATION=3", "KAFKA_PASSWORD=it's $HOME"} <= set(kafka(tmp_path, KAFKA_REPLICATION="1", **told))
+
+
+@pytest.mark.parametrize("listen", ["", "172.18.0.5"])
+def test_a_secured_node_listens_for_others_and_trusts_their_authority(tmp_path: Path, listen: str) -> None:
+    further = {"ELASTICSEARCH_USERS": str(tmp_path / "secret" / "users"), "ELASTICSEARCH_TRANSPORT_LISTEN": listen}
+    told = secured(tmp_path / "secret", ELASTICSEARCH_TLS="true", ELASTICSEARCH_USER="me", **further)
+    text = elasticsearch(tmp_path, **told)
+    assert f"transport.host: {listen or '127.0.0.1'}\n" in text
+    assert ("xpack.security.transport.ssl.verification_mode: certificate\n" in text) is bool(listen)
+    key = tmp_path / "data" / "config" / "node.key"
+    assert (key.read_text(), stat.S_IMODE(key.stat().st_mode)) == ("node.key of it", 0o600)
+
+
+@pytest.fixture
+def postgres(tmp_path: Path) -> dict[str, str]:
+    """What PostgreSQL's script is told, with programs that stand in for its own."""
+    programs = tmp_path / "bin"
+    made = {"initdb": INITDB, "postgres": SAYS, "pg_receivewal": RECEIVEWAL, "pg_basebackup": BASEBACKUP}
+    for name, text in made.items():
+        program(programs, name, text)
+    return {
+        **{"POSTGRES_BIN": str(programs), "POSTGRES_DATA": str(tmp_path / "it's data"), "POSTGRES_PORT": "15432"},
+        **{"POSTGRES_LISTEN": "127.0.0.1", "POSTGRES_DB": "db", "POSTGRES_USER": "me", "POSTGRES_PASSWORD": "o'pen"},
+    }
+
+
+def test_postgresql_alone_has_the_files_of_the_checkout_and_its_own_copy_of_a_key_that_others_can_read(
+    postgres: dict[str, str], tmp_path: Path
+) -> None:
+    assert f"config_file={CHECKOUT}/postgres/postgresql.conf" in started("postgres", **postgres)[-1]
+    assert not (Path(postgres["POSTGRES_DATA"]) / "topology.conf").exists()
+    told = secured(tmp_path / "secret")
+    said = started("postgres", **postgres, **told)
+    own = Path(f"{postgres['POSTGRES_DATA']}.key")
+    assert f"ssl_key_file={own}" in said[-1]
+    assert (own.read_text(), stat.S_IMODE(own.stat().st_mode)) == ("node.key of it", 0o600)
+    (tmp_path / "secret" / "node.key").chmod(0o600)
+    assert f"ssl_key_file={tmp_path}/secret/node.key" in started("postgres", **postgres, **told)[-1]
+
+
+def test_a_replica_copies_the_primary_once_and_then_starts_from_its_own_data(postgres: dict[str, str]) -> None:
+    # Half a copy is begun anew.
+    half = Path(f"{postgres['POSTGRES_DATA']}.new")
+    half.mkdir()
+    (half / "ready").touch()
+    replica = {
+        **postgres,
+        **{"POSTGRES_NODE": "postgres-2", "POSTGRES_STANDBYS": "postgres-2", "POSTGRES_SYNCHRONOUS": "on"},
+        **{"POSTGRES_PRIMARY_HOST": "127.0.0.1", "POSTGRES_PRIMARY_PORT": "15432", "POSTGRES_PORT": "15433"},
+    }
+    said = started("postgres", **replica)
+    slot, copied = said[0], next(line for line in said if line.startswith("pg_basebackup"))
+    assert slot.startswith("pg_receivewal")
+    assert "--slot postgres_2 --create-slot --if-not-exists" in slot
+    assert "--slot postgres_2 --wal-method stream" in copied
+    assert not half.exists()
+    # The password is in no list of processes.
+    assert "o'pen" not in slot + copied + said[-1]
+    data = Path(postgres["POSTGRES_DATA"])
+    assert (data / "standby.signal").exists()
+    text = (data / "topology.conf").read_text()
+    # First as PostgreSQL's configuration quotes it, within it as libpq does.
+    wanted = r"host=''127.0.0.1'' port=''15432'' user=''me'' password=''o\\''pen'' application_name=''postgres-2''"
+    assert f"primary_conninfo = '{wanted}'" in text
+    assert "primary_slot_name = 'postgres_2'" in text
+    assert "synchronous_standby_names" not in text
+    again = started("postgres", **{**replica, "POSTGRES_PRIMARY_PORT": "25432"})
+    assert not any(line.startswith(("pg_basebackup", "pg_receivewal")) for line in again)
+    assert "port=''25432''" in (data / "topology.conf").read_text()
+
+
+@pytest.fixture
+def replaced(postgres: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    """What the first node is told, which was the primary, after another has taken its place."""
+    bin_folder = Path(postgres["POSTGRES_BIN"])
+    program(bin_folder, "psql", f"{SAYS}[ ! -e {tmp_path}/away ]\n")
+    program(bin_folder, "pg_rewind", f"{SAYS}[ ! -e {tmp_path}/broken ]\n")
+    told = {**postgres, "POSTGRES_STANDBYS": "postgres-2", "POSTGRES_SYNCHRONOUS": "on"}
+    told["POSTGRES_PRIMARY_FILE"] = str(tmp_path / "primary")
+    started("postgres", **told)
+    (tmp_path / "primary").write_text("postgres-2 127.0.0.1 15433\n")
+    return told
+
+
+def test_one_that_cannot_be_rewound_or_was_by_half_is_copied_anew(replaced: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "broken").touch()
+    said = started("postgres", **replaced)
+    for name in ("pg_rewind", "pg_basebackup"):
+        assert any(line.startswith(name) for line in said)
+    half = Path(f"{replaced['POSTGRES_DATA']}.rewinding")
+    assert not half.exists()
+    half.touch()
+    assert any(line.startswith("pg_basebackup") for line in started("postgres", **replaced))
+    assert not half.exists()

@@ -1,22 +1,20 @@
 """What the limits of a run say of its pipelines."""
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.limits import with_block
 from sinkbench.metrics.limit import efficiency_and_spread
 from sinkbench.plan.cells import Cell
-from sinkbench.results import CellSummary, Limit, LimitInBlock
+from sinkbench.results import CellSummary, Limit
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.cells import render
 from sinkbench.tables.lines import limit_line
 from tests.support.present import present
-from tests.support.trials import JDBC, a_cell, run_summary, trial
+from tests.support.trials import JDBC, a_cell, limit_over, run_summary, trial
 
 
 def limit(sink: str, rate: float | None, way: str = "COPY", **fields: object) -> Limit:
@@ -47,11 +45,7 @@ def test_a_sink_that_the_plan_sets_otherwise_is_not_the_one_whose_limit_was_meas
 
 def in_blocks(*rates: float | None, way: str = "COPY") -> Limit:
     """A limit of PostgreSQL with these rates in the blocks from 1 on."""
-    found = [
-        LimitInBlock(block=block, records_per_second=rate, problem=None if rate else "429")
-        for block, rate in enumerate(rates, start=1)
-    ]
-    return reduce(with_block, found, limit("postgres", 500_000, way))
+    return limit_over(limit("postgres", 500_000, way), *rates)
 
 
 def test_efficiency_is_made_of_rate_and_limit_in_the_same_block() -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from sinkbench.errors import ReasonCode
-from sinkbench.results import CellSummary, PlanRef, Reason
+from sinkbench.results import CellSummary, Durability, PlanRef, Reason
 from sinkbench.tables.answers import answer_lines, at_least_in_words, published_lines
 from tests.support.trials import cell_summary, run_summary
 from tests.unit.summary.test_answers import CAMEL, POOL, QUERIES, doing, failed, not_final
@@ -131,3 +131,40 @@ def test_sinks_without_a_common_job_are_not_compared() -> None:
         "No two sinks do the same job: elasticsearch/camel-bulk answers 2 of 2 queries from an index, postgres/jdbc"
         " answers 0 of 2 queries from an index."
     ]
+
+
+KAFKA = "acks all, 3 of 3 in sync"
+TWICE = Durability(text="2 nodes, disk", nodes=2, on_disk=2, kafka=KAFKA, kafka_nodes=3)
+ACKS_1 = TWICE.model_copy(update={"kafka": "acks 1"})
+ASYNC = Durability(text="1 node, memory (5 s)", nodes=1, on_disk=0, kafka=KAFKA, kafka_nodes=3)
+USUAL = Durability(text="1 node, disk", nodes=1, on_disk=1, kafka="acks all, 1 of 1 in sync", kafka_nodes=1)
+
+
+def stores(durability: Durability | None, label: str = JDBC, rate: float = 90_200) -> CellSummary:
+    return doing(label, 0.9 * rate, rate, 1.1 * rate, durability=durability)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        (ASYNC, TWICE, "They do not store as durably: postgres/jdbc on 2 nodes, disk; {} on 1 node, memory (5 s)."),
+        (TWICE, ACKS_1, "postgres/jdbc on 2 nodes, disk (acks 1); {} on 2 nodes, disk (acks all, 3 of 3 in sync)."),
+        (None, TWICE, "How durably {} stores is not known."),
+    ],
+)
+def test_an_answer_says_which_cells_are_not_equally_durable(
+    one: Durability | None, other: Durability, words: str
+) -> None:
+    (only,) = said(stores(one, BULK, 28_000), stores(other))
+    assert only.endswith(f" {words.format(BULK)}")
+
+
+def test_an_answer_of_one_sink_whose_safety_is_varied_says_so_too() -> None:
+    (safety,) = said(stores(TWICE, "a/on"), stores(ASYNC, "a/off", 99_000))
+    assert "They do not store as durably: a/off on 1 node, memory (5 s); a/on on 2 nodes, disk." in safety
+
+
+def test_an_answer_of_equally_durable_cells_says_nothing_of_it() -> None:
+    for durability in (None, USUAL, TWICE):
+        (only,) = said(stores(durability, BULK, 28_000), stores(durability))
+        assert "durably" not in only

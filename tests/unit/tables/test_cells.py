@@ -1,7 +1,10 @@
-"""The table: what a reader of a run sees."""
+"""The table: what a reader of a run sees, with memory, disk and money below it."""
+
+import pytest
 
 from sinkbench.errors import ReasonCode
-from sinkbench.results import Audit, Connections, Profile
+from sinkbench.metrics.cost import with_prices
+from sinkbench.results import Audit, Connections, Cost, Prices, Profile, Spread
 from sinkbench.tables.cells import render
 from tests.support.reasons import because
 from tests.support.trials import CLEAN, cell_summary, run_summary
@@ -83,3 +86,20 @@ def test_scaling_is_shown_below_with_its_peak_or_why_there_is_no_fit() -> None:
     assert "c/d: the data do not support a fit: too few\n" in text
     flat = {**law, "peak_tasks": None, "coherency": {"estimate": 0}}
     assert "no peak within the data (too few trials for an interval)" in render(run_summary(scaling=[flat]))
+
+
+PRICES = Prices(currency="EUR", core_hour=0.04, memory_gb_hour=0.005, disk_gb_month=0.1)
+
+
+@pytest.mark.parametrize("currency", ["[/b]", "EUR\\", ":smile:"])
+def test_a_currency_is_text_and_no_markup(currency: str) -> None:
+    prices = PRICES.model_copy(update={"currency": currency})
+    cpu = Spread(median=90.0, low=90.0, high=90.0, values=[90.0])
+    text = render(with_prices(run_summary(cell_summary("a/b", 1_000.0, total_cpu_seconds_per_million=cpu)), prices))
+    assert [each for each in (f"cost in {currency} ", f"0.04 {currency} a core-hour") if each not in text] == []
+
+
+def test_a_cost_without_its_sum_shows_its_parts() -> None:
+    run = run_summary(cell_summary("a/b", 1_000.0, cost=Cost(cpu=0.5)), prices=PRICES)
+    _, _, table = render(run).partition("\ncost in EUR")
+    assert table.splitlines()[2].split()[2:] == ["-", "0.500", "-", "-"]

@@ -1,4 +1,4 @@
-"""When a drain is over, and what its samples say."""
+"""When a drain is over, what its samples say, and what a person is told of JVMs that have no memory left."""
 
 import dataclasses
 import re
@@ -22,9 +22,14 @@ from sinkbench.analysis.samples import (
     used_up,
 )
 from sinkbench.errors import ReasonCode
+from sinkbench.plan.cells import expand
+from sinkbench.services.connect import ConnectorStatus, Task
+from sinkbench.stack import ServiceState
 from sinkbench.stack.meter import MONITORING
-from sinkbench.trial.stop import BLIND_SAMPLES, DrainWatch, End, Enough, Timeouts
-from tests.support.trials import drain_of
+from sinkbench.summary.cells import summarize
+from sinkbench.trial.stop import BLIND_SAMPLES, DrainWatch, End, Enough, Timeouts, died_of_memory
+from tests.support.fakecluster import FakeCluster, codes, drained
+from tests.support.trials import drain_of, plan_of
 from tests.support.trials import sample as read_sample
 
 CODES = ReasonCode
@@ -194,30 +199,30 @@ def test_a_pilot_whose_compilers_are_seen_may_rise_a_little(seen: bool, second: 
 
 
 # The services use 1.2 cores, and sinkbench 0.05.
-drained = partial(drain_of, {"kafka": 0.2, "connect-1": 0.5, "connect-2": 0.5, "controller": 0.05})
+drain = partial(drain_of, {"kafka": 0.2, "connect-1": 0.5, "connect-2": 0.5, "controller": 0.05})
 
 
 def test_foreign_load_is_what_the_machine_does_outside_the_stack() -> None:
     machine = {"machine_cpu_seconds_total": 1.75, "machine_stolen_seconds_total": 0.2}
-    assert foreign_cores(drained(**machine), 1_000) == (pytest.approx(0.5), pytest.approx(0.2))
+    assert foreign_cores(drain(**machine), 1_000) == (pytest.approx(0.5), pytest.approx(0.2))
     # Two clocks: a little less than nothing is nothing but what was stolen.
-    found = foreign_cores(drained(**{**machine, "machine_cpu_seconds_total": 1.2}), 1_000)
+    found = foreign_cores(drain(**{**machine, "machine_cpu_seconds_total": 1.2}), 1_000)
     assert found == pytest.approx((0.2, 0.2))
 
 
 def test_foreign_load_is_not_known_where_something_is_not_seen() -> None:
     machine = {"machine_cpu_seconds_total": 1.75, "machine_stolen_seconds_total": 0.0}
-    assert (foreign_cores(drained(), 1_000), foreign_cores(drained(**machine), 2_000)) == (None, None)
-    unseen = [dataclasses.replace(each, cpu_seconds={"kafka": None}) for each in drained(**machine)]
+    assert (foreign_cores(drain(), 1_000), foreign_cores(drain(**machine), 2_000)) == (None, None)
+    unseen = [dataclasses.replace(each, cpu_seconds={"kafka": None}) for each in drain(**machine)]
     assert foreign_cores(unseen, 1_000) is None
 
 
 def test_monitoring_overhead_is_sinkbench_itself_and_the_workers_metrics() -> None:
-    assert monitoring_overhead_cores(drained(), 1_000) == pytest.approx(0.05)
+    assert monitoring_overhead_cores(drain(), 1_000) == pytest.approx(0.05)
     # The name by which the meter's figures are sampled.
     metrics = {f"connect_{MONITORING}_cpu_seconds_total": 0.01}
-    assert monitoring_overhead_cores(drained(**metrics), 1_000) == pytest.approx(0.06)
-    assert monitoring_overhead_cores(drained(), 2_000) is None
+    assert monitoring_overhead_cores(drain(**metrics), 1_000) == pytest.approx(0.06)
+    assert monitoring_overhead_cores(drain(), 2_000) is None
 
 
 def test_connections_are_those_of_clients_and_servers_and_never_zero_where_they_were_not_read() -> None:
@@ -263,3 +268,73 @@ def test_the_workers_are_added_up_and_their_sum_is_unknown_where_one_cannot_be_s
     assert cpu_seconds_per_million(samples, 1_000) == {"connect": None}
     # A drain that ends early has no figure.
     assert cpu_seconds_per_million([sample(0, 0), sample(1, 50)], 100) == {}
+
+
+PLAN = plan_of("elasticsearch/camel-bulk")
+CELL = expand(PLAN, 3)[0]
+EXHAUSTED = """org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask due to unrecoverable exception.
+\tat org.apache.kafka.connect.runtime.WorkerSinkTask.deliverMessages(WorkerSinkTask.java:636)
+Caused by: java.lang.OutOfMemoryError: Java heap space
+\tat java.base/java.util.Arrays.copyOf(Arrays.java:3541)
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "found"),
+    [
+        (ServiceState("connect-2", "dead", None, "exit status 3", 3), ["connect-2"]),
+        (ServiceState("elasticsearch", "dead", None, "exit status 3", 3), ["elasticsearch"]),
+        (ServiceState("connect-2", "dead", None, "killed"), []),
+        (ServiceState("connect-1", "dead", None, "exit status 3", 3), []),
+        # Of these such an exit code says something else.
+        (ServiceState("postgres", "dead", None, "exit status 3", 3), []),
+    ],
+)
+def test_a_jvm_without_heap_is_known_by_its_exit_code(state: ServiceState, found: list[str]) -> None:
+    said = died_of_memory([state], ["connect-2", "elasticsearch", "postgres"]) or ""
+    assert said.split(" died")[:1] == (found or [""])
+
+
+def test_what_is_said_names_memory_the_setting_and_what_tasks_hold() -> None:
+    def said_of(*names: str) -> str:
+        return str(died_of_memory([ServiceState(name, "dead", None, "", 3) for name in names], names))
+
+    said = said_of("connect-1", "connect-3")
+    assert said.startswith("connect-1 and connect-3 died, out of memory: their Java heaps were used up (exit code 3)")
+    assert (
+        "give them more (SINKBENCH_CONNECT_HEAP), or have tasks hold less: consumer.override.max.poll.records" in said
+    )
+    assert said_of("elasticsearch-2").endswith("give it more (SINKBENCH_ELASTICSEARCH_HEAP)")
+    assert "\n" not in said
+
+
+def test_a_worker_that_dies_for_memory_makes_its_trial_invalid_for_that_and_is_audited_once_it_is_back() -> None:
+    cluster = FakeCluster(PLAN, dies=5.0, mortal="connect-2", dead=["connect-2"], exit_code=3)
+    record = drained(cluster, cluster.revive)
+    assert codes(record) == [ReasonCode.OUT_OF_MEMORY]
+    assert record.audit is not None
+    (cell,) = summarize([CELL], [record])
+    assert not cell.passed
+    assert cell.verdict.startswith("invalid: connect-2 died, out of memory: its Java heap was used up")
+
+
+def test_tasks_that_fail_for_memory_say_so_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    states = [("RUNNING", ""), ("RUNNING", ""), ("FAILED", EXHAUSTED)]
+    tasks = tuple(Task(number, state, f"w{number}", trace) for number, (state, trace) in enumerate(states))
+    cluster = FakeCluster(PLAN)
+    monkeypatch.setattr(cluster, "status", lambda name: ConnectorStatus("RUNNING", "", tasks))
+    record = drained(cluster)
+    assert record.reasons[0].code == ReasonCode.OUT_OF_MEMORY
+    assert record.reasons[0].figures == {"failed": 1, "tasks": 3}
+    (cell,) = summarize([CELL], [record])
+    assert cell.verdict.startswith("1 of 3 tasks FAILED: out of memory, Java heap space (consumer.override.max.poll.")
+    assert "give the workers more heap (SINKBENCH_CONNECT_HEAP)" in cell.verdict
+
+
+def test_workers_that_die_while_their_connector_is_stopped_are_why_it_made_no_progress() -> None:
+    cluster = FakeCluster(PLAN, stuck=True, exit_code=3)
+    cluster.stop_connector = lambda *names: cluster.dead.append("connect-2")
+    record = drained(cluster)
+    assert codes(record)[0] == ReasonCode.OUT_OF_MEMORY
+    assert record.invalid[0].startswith("connect-2 died, out of memory")
+    assert ReasonCode.NO_PROGRESS in codes(record)

@@ -1,4 +1,4 @@
-"""What PostgreSQL and PgBouncer are set to and back, on stand-ins that keep settings as the services do."""
+"""What PostgreSQL and PgBouncer are set to, on stand-ins, what a JDBC URL means, and what a schema file has made."""
 
 import re
 from contextlib import nullcontext
@@ -11,15 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg import sql
 
+from sinkbench.sinks.postgres.clients import refusal
+from sinkbench.sinks.postgres.schema import Objects, difference
 from sinkbench.sinks.postgres.session import (
     database_set,
     database_set_back,
+    own_commit,
     pooling,
     refusal_of_pooler,
     renew,
     set_pooler,
 )
 from sinkbench.sinks.values import SinkPooling
+from sinkbench.stack import Endpoint
+from tests.support.endpoints import endpoints
+from tests.support.parrots import postgres_parrot
 
 ALTER = re.compile(r'ALTER DATABASE "bench" (?:SET (?P<name>\S+) TO \'(?P<value>.*)\'|RESET (?P<gone>\S+))')
 COMMIT = "synchronous_commit"
@@ -147,3 +153,62 @@ def test_how_the_pools_are_set_is_what_holds_for_this_database() -> None:
     old.databases = [{"name": "bench", "pool_size": -1, "pool_mode": None}]
     assert pooling(old, "bench") == SinkPooling("transaction", 10, 0)
     assert pooling(old, "other") == SinkPooling("transaction", 10, 0)
+
+
+LOGIN = {"connection.username": "u", "connection.password": "mine-own"}
+
+
+def test_a_login_that_fails_says_why_and_is_tried_at_the_stacks_own_servers_alone() -> None:
+    with postgres_parrot() as port:
+        own = Endpoint(f"host=127.0.0.1,127.0.0.1 port=1,{port} user=s password=swordfish dbname=d sslmode=disable")
+        there = endpoints(sinks={"postgres": own})
+        url = f"jdbc:postgresql://localhost:{port}/d"
+        said = refusal(there, {**LOGIN, "connection.url": url}) or ""
+        assert "what kind of password is" in said
+        assert "\n" not in said
+        for other in (f"jdbc:postgresql://127.0.0.2:{port}/d", "jdbc:postgresql://${env:HOST}:1/d", "jdbc:a:b", ""):
+            assert refusal(there, {**LOGIN, "connection.url": other}) is None
+        # What only the workers know.
+        assert refusal(there, {**LOGIN, "connection.url": url, "connection.password": "${env:PASSWORD}"}) is None
+        assert refusal(there, {"connection.url": url}) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "commit"),
+    [
+        ("options=-c%20synchronous_commit=off", "off"),
+        ("ssl=true&options=-csynchronous_commit=remote_apply%20-c%20work_mem=4MB", "remote_apply"),
+        ("options=--Synchronous-Commit=FALSE", "off"),
+        ("options=-c synchronous_commit=off -c synchronous_commit=1", "on"),
+        ("options=-c%20my.synchronous_commit=off", None),
+        ("stringtype=unspecified", None),
+    ],
+)
+def test_a_url_may_set_how_its_commits_are_stored(options: str, commit: str | None) -> None:
+    assert own_commit({"connection.url": f"jdbc:postgresql://db/bench?{options}"}) == commit
+    assert own_commit({"camel.beans.pool.url": f"jdbc:postgresql://db/bench?{options}"}) == commit
+    # PgBouncer hands no options on.
+    pooled = "jdbc:postgresql://${env:PGBOUNCER_HOST}:6432/bench"
+    assert own_commit({"connection.url": f"{pooled}?{options}"}) is None
+    assert own_commit({"camel.sink.url": "elasticsearch:docker-cluster"}) is None
+
+
+TABLE = {("table", 20_001): "public.tides"}
+MANY = {("type", 20_000 + number): f"public.t{number}" for number in range(7)}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ({}, {}, ""),
+        ({}, TABLE, "it makes table public.tides outside of the trial's own schema"),
+        (TABLE, {}, "it removes table public.tides, which it has not made; leave that out"),
+        # Made anew under its name it was removed.
+        (TABLE, {("table", 20_002): "public.tides"}, "it removes table public.tides"),
+        ({}, MANY, "it makes type public.t0, type public.t1, type public.t2 and 4 more outside"),
+    ],
+)
+def test_what_was_made_or_removed_elsewhere_is_named(before: Objects, after: Objects, said: str) -> None:
+    found = difference(before, after)
+    assert (found or "").startswith(said)
+    assert (found is None) == (not said)
