@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 from sinkbench.analysis.latency import lag_in_words
-from sinkbench.analysis.samples import Sample
 from sinkbench.analysis.words import percent
 from sinkbench.results import Recovery, RunSummary, TrialRecord
+from sinkbench.trial.resources import Observer
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Ports:
     metrics: str | None = None
 
 
-class Events:
-    """What a run reports to its observers, which override some. `phase` to `fault` also serve a trial's observer."""
+class Events(Observer):
+    """What a run reports to its observers, which override some."""
 
     def begin(self, run: str, cells: Sequence[str], trials: int | None, kept: Sequence[TrialRecord] = ()) -> None:
         """A run begins with at most `trials` trials per cell; a resumed run already has `kept`."""
@@ -42,18 +42,6 @@ class Events:
 
     def step(self, step: RunStep) -> None:
         """A pilot, limit or trial begins."""
-
-    def phase(self, text: str) -> None:
-        """A part of the step begins."""
-
-    def progress(self, done: int, total: int) -> None:
-        """Number of records so far in the topic or in the sink."""
-
-    def sample(self, sample: Sample) -> None:
-        """The probes were read."""
-
-    def fault(self, name: str, over: bool) -> None:
-        """A trial's fault begins, or is over."""
 
     def ended(self, record: TrialRecord) -> None:
         """A trial ended."""

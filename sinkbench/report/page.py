@@ -4,6 +4,7 @@ which everything from a result is escaped."""
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -73,16 +74,12 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
 
 
 def _parts(title: str, parts: Sequence[str | RichTable]) -> Iterator[Part]:
-    texts: list[str] = []
-    for part in [*parts, None]:
-        if isinstance(part, str):
-            texts.append(part)
-            continue
-        if texts:
+    """Successive lines as one part, and each table."""
+    for _, group in groupby(parts, lambda part: isinstance(part, str)):
+        alike = list(group)
+        if texts := [part for part in alike if isinstance(part, str)]:
             yield Lines(texts)
-            texts = []
-        if part is not None:
-            yield of_rich(part, title)
+        yield from (of_rich(part, title) for part in alike if not isinstance(part, str))
 
 
 def _files(folder: Path) -> tuple[list[Part], list[str]]:
