@@ -2,7 +2,7 @@
 which everything from a result is escaped."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -20,6 +20,7 @@ from sinkbench.report.opening import about, opening
 from sinkbench.report.parts import Figure, File, Lines, Meanings, Opening, PageSection, Part, Table, of_rich
 from sinkbench.report.timeline import courses_of, timeline
 from sinkbench.results import Prices, Profile, RunSummary
+from sinkbench.runs.differences import flat
 from sinkbench.runs.reader import StoredRun, load_run
 from sinkbench.runs.store import write_text
 from sinkbench.secrets import redacted
@@ -105,16 +106,8 @@ def _flame_graphs(profiles: Sequence[Profile]) -> list[Table]:
 
 
 def _environment(summary: RunSummary) -> list[Table]:
-    rows = _flat("", summary.environment)
+    rows = [(name, _value(value)) for name, value in flat(summary.environment, separator=": ")]
     return [Table(("what", "found"), rows, "What the run was taken on", sentences=(1,))] if rows else []
-
-
-def _flat(above: str, found: Mapping[str, JsonValue]) -> list[tuple[str, str]]:
-    rows = []
-    for key, value in found.items():
-        name = f"{above}{key}"
-        rows += _flat(f"{name}: ", value) if isinstance(value, dict) else [(name, _value(value))]
-    return rows
 
 
 def _value(value: JsonValue) -> str:
