@@ -1,8 +1,9 @@
 """The events of a run, and their words."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal
 
 from sinkbench.analysis.latency import lag_in_words
 from sinkbench.analysis.words import percent
@@ -50,14 +51,8 @@ class Events(Observer):
         """The summary of the trials so far was written."""
 
 
-class Ui(Events):
+class Ui(Events, AbstractContextManager["Ui"]):
     """A view of a run, shown from its entry to its exit."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
 
 def duration(seconds: float) -> str:
