@@ -91,13 +91,11 @@ def last_versions(changes: Changes, keys: int, records: int) -> tuple[Whole, npt
     return last, there
 
 
-class ChangeMaker:
-    """Makes the records of a load of changes in the order of their `seq`, as `RecordMaker` does for other loads."""
+class ChangeMaker(RecordMaker):
+    """Makes the records of a load of changes, in the order of their `seq`."""
 
     def __init__(self, load: Load, changes: Changes) -> None:
-        self._records = RecordMaker(load)
-        self.mean_bytes, self.largest_bytes = self._records.mean_bytes, self._records.largest_bytes
-        self.longest_batch = self._records.longest_batch
+        super().__init__(load)
         self._next_seq = load.first_seq
         self._blocks = ChangeStream(changes, load.keys).blocks()
         self._numbers: Whole = np.empty(0, dtype=np.int64)
@@ -111,7 +109,7 @@ class ChangeMaker:
         while len(self._numbers) < count:
             numbers, deletes = next(self._blocks)
             self._numbers, self._deletes = np.append(self._numbers, numbers), np.append(self._deletes, deletes)
-        made = self._records.batch_of(self._numbers[:count], seq, count, due_us, sent_us)
+        made = self.batch_of(self._numbers[:count], seq, count, due_us, sent_us)
         for place in np.flatnonzero(self._deletes[:count]).tolist():
             made[place]["value"] = None
         self._numbers, self._deletes = self._numbers[count:], self._deletes[count:]

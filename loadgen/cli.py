@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -25,14 +26,22 @@ from loadgen.server import serve as serve_http
 from loadgen.service import LoadService
 from loadgen.summary import Progress
 
+NUMBERS = (int, int | None, float, float | None)
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__)
 
 
-def _option(name: str) -> Any:
-    field = Load.model_fields[name]
-    # Command-line options have no unit in their names.
-    flag = "--" + name.removesuffix("_seconds").replace("_", "-")
-    return typer.Option(... if field.is_required() else field.default, flag, help=field.description)
+def _with_options_of_load(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command an option for each field of `Load`, before its own ones."""
+    options = []
+    for name, field in Load.model_fields.items():
+        # Command-line options have no unit in their names.
+        flag = "--" + name.removesuffix("_seconds").replace("_", "-")
+        option = typer.Option(... if field.is_required() else field.default, flag, help=field.description)
+        kind = field.annotation if field.annotation in NUMBERS else str
+        options.append(Parameter(name, Parameter.KEYWORD_ONLY, default=option, annotation=kind))
+    own = [each for each in signature(command).parameters.values() if each.kind is Parameter.KEYWORD_ONLY]
+    command.__signature__ = Signature([*options, *own])  # type: ignore[attr-defined]
+    return command
 
 
 ClientConfig = Annotated[
@@ -42,29 +51,9 @@ ClientConfig = Annotated[
 
 
 @app.command()
+@_with_options_of_load
 def run(
-    context: typer.Context,
-    bootstrap: str = _option("bootstrap"),
-    topic: str = _option("topic"),
-    count: int | None = _option("count"),
-    duration_seconds: float | None = _option("duration_seconds"),
-    rate: float | None = _option("rate"),
-    keys: int = _option("keys"),
-    changes: str = _option("changes"),
-    record_bytes: int = _option("record_bytes"),
-    form: str = _option("form"),
-    records: str = _option("records"),
-    key: str | None = _option("key"),
-    acks: str = _option("acks"),
-    compression: str = _option("compression"),
-    linger_ms: float = _option("linger_ms"),
-    batch_bytes: int = _option("batch_bytes"),
-    partitions: int | None = _option("partitions"),
-    replication: int | None = _option("replication"),
-    run: str = _option("run"),
-    first_seq: int = _option("first_seq"),
-    clock_ahead_us: float = _option("clock_ahead_us"),
-    delivery_timeout_seconds: float = _option("delivery_timeout_seconds"),
+    *,
     progress: Annotated[bool, typer.Option(help="Show a line every 5 s")] = True,
     client_config: ClientConfig = None,
     records_client_config: Annotated[
@@ -77,10 +66,10 @@ def run(
         bool | None,
         typer.Option("--header/--no-header", help="Whether your CSV begins with names; found out if left out"),
     ] = None,
+    **options: Any,
 ) -> None:
     """Produces records until a count or a duration is reached, then prints the summary."""
-    # The options of a load are named as its fields.
-    load = load_from({field: context.params[field] for field in Load.model_fields})
+    load = load_from(options)
     settings = read_client_config(client_config)
     dialect = delimiter, header
     if load.records == NOAA and dialect != (None, None):

@@ -59,7 +59,6 @@ class Schedule:
         self._start_us = start_us
 
     def due_us(self, first: int, count: int) -> list[int]:
-        """Due times of the records `first` to `first + count - 1`."""
         offsets = np.ceil(np.arange(first, first + count, dtype=np.float64) * self._interval_us)
         due: list[int] = (offsets.astype(np.int64) + self._start_us).tolist()
         return due
@@ -68,7 +67,6 @@ class Schedule:
         return math.ceil(record * self._interval_us) + self._start_us
 
     def due_count(self, now_us: int) -> int:
-        """Records due by `now_us`."""
         count = max(0, int((now_us - self._start_us) / self._interval_us) + 1)
         while self.one_due_us(count) <= now_us:
             count += 1

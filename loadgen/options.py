@@ -59,6 +59,11 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
         None, gt=0, le=10**8, description="Records per second, open loop; without it as fast as the broker acknowledges"
     )
     keys: int = Field(KEYS, ge=1, le=1_000_000, description="How many distinct keys, taken in turn")
+    changes: Changes | None = Field(
+        None,
+        description="Inserts, updates and deletes of keys instead of records alone, as a JSON object:"
+        ' {"inserts": 0.3, "updates": 0.6, "deletes": 0.1, "skew": "zipf", "exponent": 1.0, "seed": 0}',
+    )
     record_bytes: int = Field(
         0,
         ge=0,
@@ -92,11 +97,6 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
     )
     replication: int | None = Field(
         None, ge=1, le=100, description="Replicas of each partition; an existing topic must have as many"
-    )
-    changes: Changes | None = Field(
-        None,
-        description="Inserts, updates and deletes of keys instead of records alone, as a JSON object:"
-        ' {"inserts": 0.3, "updates": 0.6, "deletes": 0.1, "skew": "zipf", "exponent": 1.0, "seed": 0}',
     )
     run: str = Field("load", min_length=1, max_length=200, description="What every record bears as bench.run")
     first_seq: int = Field(0, ge=0, le=10**15, description="The first record's bench.seq")

@@ -63,7 +63,6 @@ class Dataset:
         self._places = places
 
     def value(self, index: int) -> bytes:
-        """The original record."""
         return self.parts[int(self.starts[index]) : int(self.key_starts[index])].removesuffix(b", ") + b"}"
 
     def key(self, index: int) -> bytes | None:

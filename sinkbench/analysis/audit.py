@@ -132,7 +132,6 @@ class VersionAudit:
         self._foreign += len(found) - len(places)
 
     def add_foreign(self, rows: int) -> None:
-        """Adds rows of another load."""
         self._foreign += rows
 
     def _wrong(self) -> dict[str, npt.NDArray[np.bool_]]:

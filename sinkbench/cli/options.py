@@ -34,18 +34,9 @@ def _results(ctx: typer.Context, given: Path) -> Path:
 
 Results = Annotated[Path, typer.Option(help="folder with the results of all runs", callback=_results)]
 Baselines = Annotated[Path | None, typer.Option(help="folder of baselines (default: baselines in the results)")]
-OnStack = Annotated[
-    str | None,
-    typer.Option(
-        "--stack", help="local, compose, kubernetes[:NAMESPACE], or a stack file (default: SINKBENCH_STACK, else local)"
-    ),
-]
-OnRunningStack = Annotated[
-    str | None,
-    typer.Option(
-        "--stack", help="local, compose, kubernetes[:NAMESPACE], or a stack file (default: the one that runs)"
-    ),
-]
+STACKS = "local, compose, kubernetes[:NAMESPACE], or a stack file"
+OnStack = Annotated[str | None, typer.Option("--stack", help=f"{STACKS} (default: SINKBENCH_STACK, else local)")]
+OnRunningStack = Annotated[str | None, typer.Option("--stack", help=f"{STACKS} (default: the one that runs)")]
 CsvDelimiter = Annotated[str | None, typer.Option("--delimiter", help="between columns of CSV (default: found out)")]
 CsvHeader = Annotated[bool | None, typer.Option("--header/--no-header", help="CSV begins with names or records")]
 console = Console(soft_wrap=True)

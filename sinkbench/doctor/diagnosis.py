@@ -32,7 +32,6 @@ class Found:
     rule: Rule | None = None
 
     def by(self, rule: Rule, facts: Facts) -> Found:
-        """The whole finding of a rule."""
         why, fix = (text.format(found=self, facts=facts, **self.values) for text in (rule.why, rule.fix))
         invalidates = self.invalidates or rule.invalidates
         return replace(self, why=self.why or why, fix=self.fix or fix, invalidates=invalidates, rule=rule)
@@ -118,7 +117,6 @@ def screen(each: Connector) -> Iterator[str]:
 
 
 def as_values(diagnosis: Diagnosis) -> dict[str, Any]:
-    """The diagnosis as plain values for a program."""
     shown = ("code", "invalidates", "subject", "what", "why", "fix", "docs")
     return {
         "invalid": diagnosis.invalid,

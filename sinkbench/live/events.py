@@ -1,13 +1,14 @@
 """The events of a run, and their words."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal
 
 from sinkbench.analysis.latency import lag_in_words
-from sinkbench.analysis.samples import Sample
 from sinkbench.analysis.words import percent
 from sinkbench.results import Recovery, RunSummary, TrialRecord
+from sinkbench.trial.resources import Observer
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,8 @@ class Ports:
     metrics: str | None = None
 
 
-class Events:
-    """What a run reports to its observers, which override some. `phase` to `fault` also serve a trial's observer."""
+class Events(Observer):
+    """What a run reports to its observers, which override some."""
 
     def begin(self, run: str, cells: Sequence[str], trials: int | None, kept: Sequence[TrialRecord] = ()) -> None:
         """A run begins with at most `trials` trials per cell; a resumed run already has `kept`."""
@@ -43,18 +44,6 @@ class Events:
     def step(self, step: RunStep) -> None:
         """A pilot, limit or trial begins."""
 
-    def phase(self, text: str) -> None:
-        """A part of the step begins."""
-
-    def progress(self, done: int, total: int) -> None:
-        """Number of records so far in the topic or in the sink."""
-
-    def sample(self, sample: Sample) -> None:
-        """The probes were read."""
-
-    def fault(self, name: str, over: bool) -> None:
-        """A trial's fault begins, or is over."""
-
     def ended(self, record: TrialRecord) -> None:
         """A trial ended."""
 
@@ -62,14 +51,8 @@ class Events:
         """The summary of the trials so far was written."""
 
 
-class Ui(Events):
+class Ui(Events, AbstractContextManager["Ui"]):
     """A view of a run, shown from its entry to its exit."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
 
 def duration(seconds: float) -> str:

@@ -131,7 +131,5 @@ class Served:
 
 
 class LivePage(Served):
-    """The page of a live run."""
-
     def __init__(self, live: LiveRun, port: int) -> None:
         super().__init__(make_app(live), port, "live page", "--live-port or SINKBENCH_LIVE_PORT")

@@ -87,7 +87,7 @@ class Both:
         self._person.__enter__()
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *exception: Any) -> None:
         self._person.__exit__(*exception)
 
     def __getattr__(self, event: str) -> Callable[..., None]:

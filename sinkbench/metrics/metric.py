@@ -148,7 +148,6 @@ def bounds(name: str, figure: Callable[[CellSummary, RunSummary], object]) -> tu
 
 
 def fields_of(metrics: Sequence[Metric], of: Callable[[Metric], Fields]) -> dict[str, Any]:
-    """The fields of all figures together."""
     return {name: value for metric in metrics for name, value in of(metric).items()}
 
 

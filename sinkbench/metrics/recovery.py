@@ -26,8 +26,6 @@ def recovery_over(recoveries: Iterable[Recovery | None]) -> Recovery | None:
     found = [each for each in recoveries if each is not None]
     if not found:
         return None
-    if len(found) == 1:
-        return found[0].model_copy(update={"began_seconds": None, "ended_seconds": None})
     of_ends = {name: [getattr(each, name) for each in found] for name in _ENDS}
     return Recovery.model_validate(
         {

@@ -218,9 +218,8 @@ def _ranges(a: Sequence[float], b: Sequence[float]) -> str:
     """Whether the ranges of few trials lie apart; empty if a side has none."""
     if not a or not b:
         return ""
-    if max(b) < min(a) or max(a) < min(b):
-        return f"; the ranges lie apart: A {_span(a)}, B {_span(b)}"
-    return f"; the ranges overlap: A {_span(a)}, B {_span(b)}"
+    are_apart = max(b) < min(a) or max(a) < min(b)
+    return f"; the ranges {'lie apart' if are_apart else 'overlap'}: A {_span(a)}, B {_span(b)}"
 
 
 def _span(values: Sequence[float]) -> str:

@@ -139,7 +139,7 @@ def _of_named(what: str, a: Mapping[str, JsonValue], b: Mapping[str, JsonValue])
 
 
 def _between(what: str, a: JsonValue, b: JsonValue) -> Iterator[Difference]:
-    first, second = dict(_flat(a)), dict(_flat(b))
+    first, second = dict(flat(a)), dict(flat(b))
     for key in dict.fromkeys([*first, *second]):
         one, other = (
             None if each.get(key) is None else json.dumps(each[key], sort_keys=True) for each in (first, second)
@@ -149,13 +149,13 @@ def _between(what: str, a: JsonValue, b: JsonValue) -> Iterator[Difference]:
             yield Difference(name, *(_shown(key, each) for each in (first, second)))
 
 
-def _flat(content: JsonValue, above: str = "") -> Iterator[tuple[str, JsonValue]]:
-    """Each value that is no mapping, by its dotted key."""
+def flat(content: JsonValue, above: str = "", separator: str = ".") -> Iterator[tuple[str, JsonValue]]:
+    """Each value that is no mapping, by its keys with a separator between them."""
     if not isinstance(content, dict):
         yield above, content
         return
     for key, value in content.items():
-        yield from _flat(value, f"{above}.{key}" if above else str(key))
+        yield from flat(value, f"{above}{separator}{key}" if above else str(key), separator)
 
 
 def _shown(key: str, values: Mapping[str, JsonValue]) -> str:

@@ -86,11 +86,9 @@ def validation_of(answer: Any) -> Validation:
 
 def placement(status: ConnectorStatus, worker_ids: Mapping[str, str]) -> dict[str, int]:
     """Returns the number of tasks on each worker by name, 0 included; an unknown id is its own name."""
-    counts = dict.fromkeys(worker_ids.values(), 0)
-    for task in status.tasks:
-        name = worker_ids.get(task.worker_id, task.worker_id)
-        counts[name] = counts.get(name, 0) + 1
-    return counts
+    counts = Counter(dict.fromkeys(worker_ids.values(), 0))
+    counts.update(worker_ids.get(task.worker_id, task.worker_id) for task in status.tasks)
+    return dict(counts)
 
 
 def is_even(counts: Mapping[str, int]) -> bool:

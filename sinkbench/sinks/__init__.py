@@ -28,7 +28,6 @@ def sink_kinds() -> list[SinkKind]:
 
 
 def sinks_of(endpoints: Endpoints) -> list[str]:
-    """Names of the sinks that a stack has."""
     return [sink.name for sink in declared_sinks() if sink.name in endpoints.sinks]
 
 

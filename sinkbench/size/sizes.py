@@ -56,7 +56,6 @@ def sizes(pipelines: Sequence[Measured], asked: Asked) -> list[Size]:
 
 
 def size_of(one: Measured, asked: Asked) -> Size:
-    """What one pipeline takes."""
     found = Size(one)
     _check_queries(found, asked)
     if one.loses:

@@ -73,12 +73,10 @@ def issue(authority: Signed, names: Sequence[str], now: datetime) -> Signed:
     # A node is also a client of the other nodes.
     usages = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
     builder = x509.CertificateBuilder().subject_name(NODES).add_extension(usages, critical=False)
-    for extension, critical in (
-        (x509.BasicConstraints(ca=False, path_length=None), True),
-        (x509.SubjectAlternativeName([_alternative(name) for name in names]), False),
-        (x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key()), False),
-    ):
-        builder = builder.add_extension(cast(x509.ExtensionType, extension), critical)
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    builder = builder.add_extension(x509.SubjectAlternativeName([*map(_alternative, names)]), critical=False)
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
+    builder = builder.add_extension(issuer, critical=False)
     return _signed(builder, ec.generate_private_key(ec.SECP256R1()), signing, now, NODES_LAST)
 
 

@@ -47,8 +47,7 @@ def copied(home: Path, files: Mapping[str, bytes]) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, content in files.items():
-            (folder / name).touch(0o600)
-            (folder / name).write_bytes(content)
+            write_file(folder / name, content)
     except OSError as error:
         raise StackError(f"{error.filename}: {error.strerror}; set SINKBENCH_HOME to another folder") from None
     return folder

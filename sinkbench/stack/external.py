@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -90,8 +90,7 @@ class StackFile(StackSection):
 
     @property
     def loadgen_urls(self) -> dict[str, str]:
-        urls = () if self.loadgen is None else self.loadgen.urls
-        return {f"loadgen-{number}": url for number, url in enumerate(urls, start=1)}
+        return _numbered("loadgen", () if self.loadgen is None else self.loadgen.urls)
 
     def lines(self) -> dict[str, str]:
         """Returns `file:line` of each service's address, by name."""
@@ -99,10 +98,10 @@ class StackFile(StackSection):
             "kafka": self.where("kafka", "bootstrap"),
             **{name: self.where(name, service.section.address_key) for name, service in sink_services().items()},
             **{
-                f"connect-{number}": self.where("connect", "urls", number - 1)
-                for number in range(1, len(self.connect.urls) + 1)
+                name: self.where(section, "urls", index)
+                for section, urls in (("connect", self.connect.urls), ("loadgen", self.loadgen_urls))
+                for index, name in enumerate(_numbered(section, urls))
             },
-            **{name: self.where("loadgen", "urls", index) for index, name in enumerate(self.loadgen_urls)},
         }
 
     def endpoints(self) -> Endpoints:
@@ -113,18 +112,22 @@ class StackFile(StackSection):
         needed = {name: value for section in sinks.values() for name, value in section.variables().items()}
         return Endpoints(
             kafka=self.kafka.bootstrap,
-            connect={f"connect-{number}": url for number, url in enumerate(connect.urls, start=1)},
+            connect=_numbered("connect", connect.urls),
             worker_ids={},
             sinks={name: section.endpoint() for name, section in sinks.items()},
             kafka_settings=self.kafka.settings,
             connect_access=connect.access,
-            connect_metrics={f"connect-{number}": url for number, url in enumerate(connect.metrics, start=1)},
+            connect_metrics=_numbered("connect", connect.metrics),
             connect_variables={**needed, **connect.variables},
             loadgens=self.loadgen_urls,
             loadgen_access=Access() if self.loadgen is None else self.loadgen.access,
             shared=True,
             stack_file=self.path,
         )
+
+
+def _numbered(name: str, urls: Iterable[str]) -> dict[str, str]:
+    return {f"{name}-{number}": url for number, url in enumerate(urls, start=1)}
 
 
 def load_stack_file(path: Path) -> StackFile:

@@ -264,7 +264,6 @@ class Supervisor:
         ]
 
     def pids(self) -> dict[str, int]:
-        """The process ids of the programs that run."""
         return {each.name: each.pid for each in self.programs() if each.running}
 
     def start(self, name: str) -> None:

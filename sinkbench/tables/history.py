@@ -85,7 +85,6 @@ def heading_of(row: Row) -> str:
 
 
 def changes(rows: Sequence[Row]) -> Iterator[Change]:
-    """The changes of each figure in a series."""
     for figure, name in FIGURES.items():
         known = [row for row in rows if row[name]]
         values = [row[name] for row in known]

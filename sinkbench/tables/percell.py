@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sinkbench.analysis.rates import usable_median
+from sinkbench.analysis.samples import by_service
 from sinkbench.analysis.words import NOT_MEASURED, seconds_each, tenths, whole
 from sinkbench.metrics import METRICS
 from sinkbench.metrics.audit import CHANGES, changes_keys
@@ -150,12 +151,8 @@ def required_table(summary: RunSummary, rate: float) -> Table:
 
 def cpu_by_service(cell: CellSummary) -> dict[str, float]:
     """CPU seconds per million records of each service that was seen, all load generators as one."""
-    sums: dict[str, float] = {}
-    for name, seconds in cell.cpu_seconds_per_million.items():
-        if seconds is not None:
-            service = "loadgen" if name.startswith("loadgen") else name
-            sums[service] = sums.get(service, 0.0) + seconds
-    return sums
+    known = ((name, seconds) for name, seconds in cell.cpu_seconds_per_million.items() if seconds is not None)
+    return {name: seconds or 0.0 for name, seconds in by_service(known).items()}
 
 
 def _rich(column: Column, summary: RunSummary) -> str | RichColumn:

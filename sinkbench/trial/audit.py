@@ -50,7 +50,7 @@ def audit(own: Resources, found: Measured) -> Audited:
     if why := diverted(own):
         return replace(found.audited, diverted=why, why_not=why)
     # After a fault, records that never arrived are lost.
-    return count(own, found) if found.read_all or found.policy.audits_unread else found.audited
+    return count(own, found) if found.read_all or found.has_fault else found.audited
 
 
 def diverted(own: Resources) -> str | None:
@@ -83,7 +83,7 @@ def count(own: Resources, found: Measured) -> Audited:
         audited,
         lost_ranges=found_rows.lost_ranges(),
         duplicated_ranges=found_rows.duplicated_ranges(),
-        refused=why_refused(own, found_rows.is_lost) if made.lost and found.policy.judges_pipeline else None,
+        refused=why_refused(own, found_rows.is_lost) if made.lost and not found.has_fault else None,
     )
 
 

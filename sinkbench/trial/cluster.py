@@ -150,7 +150,6 @@ class Cluster:
         return open_sink(name, self.stack.endpoints, self.checkout)
 
     def forget_sink(self, name: str) -> None:
-        """Closes the connection to a sink."""
         if (sink := self._sinks.pop(name, None)) is not None:
             with suppress(ServiceError):
                 sink.close()

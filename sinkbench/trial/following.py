@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
 from typing import TypeVar
@@ -97,7 +97,7 @@ def probes(own: Resources, *, growing: bool = False, always: bool = False, apart
     return cluster.sampler(sources, interval, background)
 
 
-class Following:
+class Following(AbstractContextManager["Following"]):
     """What happens while a connector runs. As a context it keeps the error that ends the run, except an interrupt."""
 
     def __init__(self, own: Resources, sampler: Sampler, watch: Watch) -> None:
@@ -105,9 +105,6 @@ class Following:
         self._sampler = sampler
         self._watch = watch
         self.seen = Timeline()
-
-    def __enter__(self) -> Following:
-        return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if not isinstance(error, TrialFailed | ServiceError | OSError):

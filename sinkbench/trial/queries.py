@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -56,7 +57,7 @@ def asked(query: Query, ask: Callable[[], Answer], expected: Answer | None) -> A
     return Asked(query=query.name, right=right, by_index=found.by_index, found=found.found, milliseconds=milliseconds)
 
 
-class SentRecords:
+class SentRecords(AbstractContextManager["SentRecords"]):
     def __init__(self, count: int, keys: int) -> None:
         columns = columns_of(count, keys)
         # A trial has few threads of its own, and the machine few cores.
@@ -65,9 +66,6 @@ class SentRecords:
             self._database.register(name, columns[name])
         named = ", ".join(f'{column} AS "{path}"' for path, column in MEMBERS.items())
         self._database.execute(f"CREATE VIEW sent AS SELECT {named} FROM {SENT}")  # noqa: S608 - constants
-
-    def __enter__(self) -> SentRecords:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._database.close()

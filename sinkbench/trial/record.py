@@ -69,7 +69,7 @@ def check_loaded(loaded: Loaded) -> Loaded:
 
 def check_stopped(found: Measured, notes: Notes) -> None:
     """Checks that all tasks ran, evenly spread, and read exactly the topic."""
-    if not found.policy.judges_pipeline:
+    if found.has_fault:
         return
     tasks, workers, placed = found.cell.tasks, found.cell.workers, dict(found.timeline.placement or {})
     if failed := found.timeline.failed_tasks:
@@ -95,14 +95,14 @@ def check_stopped(found: Measured, notes: Notes) -> None:
 
 
 def check_audit(found: Measured, notes: Notes) -> None:
-    audited, policy = found.audited, found.policy
+    audited = found.audited
     if audited.audit is None:
         return
     # Bad records that the sink accepts are not part of the load, and were not written by another client.
     if audited.audit.foreign > found.faulted.poisoned:
         text = f"{audited.audit.foreign:,} rows in the sink are none of this trial's records"
         notes.add(ReasonCode.FOREIGN_RECORDS, text, foreign=audited.audit.foreign)
-    if audited.letters and policy.judges_pipeline:
+    if audited.letters and not found.has_fault:
         count, reason = len(audited.letters), causes(audited.letters)[0].reason
         text = f"{count:,} {'record is a dead letter' if count == 1 else 'records are dead letters'}"
         text += f"{f' ({reason})' if reason else ''}; `sinkbench dlq {found.before.queue.name}` explains them"
@@ -111,7 +111,7 @@ def check_audit(found: Measured, notes: Notes) -> None:
         count = getattr(audited.audit, what)
         text = f"{count:,} {'key is' if count == 1 else 'keys are'} {what}: {few_of(keys, len(keys), count)}"
         notes.add(ReasonCode(what), text, keys=count)
-    if not policy.judges_pipeline:
+    if found.has_fault:
         return
     sink = found.cell.sink
     rejected = rejected_writes(found.samples, sink_kind(sink).rejected)
@@ -146,7 +146,7 @@ def counts_of(found: Measured) -> Reconciliation:
 
 def interruptions(found: Measured) -> list[str]:
     """When not all tasks ran, in words; empty if the trial changes tasks on purpose."""
-    if found.cell.before is not None or not found.policy.judges_pipeline:
+    if found.cell.before is not None or found.has_fault:
         return []
     return idle_tasks(found.samples, found.records, found.cell.tasks)
 
@@ -155,7 +155,7 @@ def record(found: Measured, figures: Figures, reasons: Sequence[Reason]) -> Tria
     """Returns the record with the workload's figures; the caller fills in block, start and length."""
     clocks = [] if found.loaded is None else list(found.loaded.clocks)
     audited, replication, seen = found.audited, found.audited.replication or found.before.replication, seen_of(found)
-    in_the_end = [] if found.policy.judges_pipeline or audited.replication is None else audited.replication.broken
+    in_the_end = audited.replication.broken if found.has_fault and audited.replication is not None else []
     notes = [
         *found.target.notes,
         *(f"in the end {each.text}" for each in in_the_end),
@@ -206,7 +206,7 @@ def _not_audited(found: Measured) -> str:
         return found.audited.why_not
     if not found.timeline.created:
         return "the connector was not started"
-    if found.stopped.consumed is not None and (found.read_all or found.policy.audits_unread):
+    if found.stopped.consumed is not None and (found.read_all or found.has_fault):
         return "the audit could not be finished"
     return "the connector did not come to the end of the topic"
 
@@ -217,7 +217,7 @@ def seen_of(found: Measured) -> Seen:
         samples=found.samples,
         records=found.records,
         path={"kafka", "connect", *(service.name for service in sink_kind(found.cell.sink).services)},
-        counters_go_on=found.policy.counters_go_on,
+        counters_go_on=not found.has_fault,
         drained=found.cell.mode == "drain" and (found.cell.probes or rescaled),
         read_all=found.read_all,
         # Deleted tasks lose their counts.
@@ -226,7 +226,7 @@ def seen_of(found: Measured) -> Seen:
         records_per_write=found.after.records_per_write,
         disk_bytes_per_record=found.after.disk_bytes_per_record,
         connection_limit=found.before.connection_limit,
-        other_connections=(found.stopped.unattributed or 0) if found.policy.shares_sink else 0,
+        other_connections=0 if found.has_fault else found.stopped.unattributed or 0,
     )
 
 

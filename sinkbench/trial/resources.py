@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Event
-from typing import Protocol
 
 from loadgen.client import topic_config
 from loadgen.options import load_from
@@ -28,7 +27,9 @@ DOCUMENTS_BEFORE = 20_000
 RUN_BEFORE = "before"
 
 
-class Observer(Protocol):
+class Observer:
+    """What a trial reports."""
+
     def phase(self, text: str) -> None:
         """Called when the trial's next step starts."""
 

@@ -25,7 +25,7 @@ from sinkbench.trial.following import finish, out_of_memory, pool_of, pooling_of
 from sinkbench.trial.queries import ask_queries
 from sinkbench.trial.record import Notes, broken_reasons, check_audit, check_stopped, record
 from sinkbench.trial.resources import Resources, reset_sink
-from sinkbench.trial.values import After, Audited, Before, Measured, Others, Replication, Stopped, met, policy_of
+from sinkbench.trial.values import After, Audited, Before, Measured, Others, Replication, Stopped, met
 from sinkbench.trial.workload import Around, Workload
 
 # New or moved replicas settle within this time.
@@ -82,7 +82,6 @@ def measured(own: Resources) -> Measured:
         own.cell,
         cluster.plan,
         own.records,
-        policy_of(own.cell),
         None if machine is None else machine.cores,
         cluster.stack.facts().cpu_limits,
     )
@@ -118,7 +117,7 @@ def raise_if_ended_early(found: Measured, notes: Notes) -> None:
 def stop(own: Resources, found: Measured) -> Stopped:
     """Stops the connector, and reads its committed offsets when its group is empty."""
     own.observer.phase("stopping the connector")
-    metrics = own.cluster.metrics.last(own.names.connector, own.records) if found.policy.counters_go_on else {}
+    metrics = {} if found.has_fault else own.cluster.metrics.last(own.names.connector, own.records)
     others = others_met(own, found.before)
     own.stop_connector()
     return Stopped(
@@ -130,7 +129,7 @@ def audited(own: Resources, found: Measured, notes: Notes) -> Audited:
     """Checks replication and audits the sink. Records that were written elsewhere are the first reason."""
     replication = replication_now(own, found.before.replication)
     # After a fault, a violation is a result.
-    if found.policy.judges_pipeline:
+    if not found.has_fault:
         notes.first(*broken_reasons(replication.broken))
     made = audit(own, replace(found, audited=Audited(replication=replication)))
     if made.diverted:
@@ -270,7 +269,7 @@ def audit_the_rest(own: Resources, found: Measured, recover: Callable[[], object
 
 def _records_per_write(own: Resources, found: Measured, notes: Notes) -> float | None:
     before, made = found.before.writes, found.audited.audit
-    if before is None or made is None or notes.reasons or not found.policy.counters_go_on:
+    if before is None or made is None or notes.reasons or found.has_fault:
         return None
     written = (own.sink.writes(own.names.target) or 0) - before
     return round(made.accounted / written, 2) if written else None

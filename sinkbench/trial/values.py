@@ -56,24 +56,6 @@ def risen(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]
     return {name: count for name, count in found.items() if count > 0}
 
 
-@dataclass(frozen=True)
-class Policy:
-    """How a trial with a fault differs."""
-
-    judges_pipeline: bool = True
-    """Failed tasks, losses and replicas out of sync are reasons against the figures; with a fault, the result."""
-    audits_unread: bool = False
-    """A topic that was not read to its end is audited, too; missing records are then lost."""
-    counters_go_on: bool = True
-    """Counters of services and tasks cover the whole trial; a restart resets them."""
-    shares_sink: bool = True
-    """Connections that remain are others'; else the connector left them open."""
-
-
-def policy_of(cell: Cell) -> Policy:
-    return Policy() if cell.fault is None else Policy(False, True, False, False)
-
-
 class Pace(NamedTuple):
     """Records per second, None: at once; what ends a load early; and whether a key's records come in order of `seq`."""
 
@@ -246,7 +228,6 @@ class Measured:
     cell: Cell
     plan: Plan
     records: int
-    policy: Policy
     machine_cores: int | None = None
     cpu_limits: Mapping[str, float] = field(default_factory=dict)
     target: Target = Target()
@@ -260,6 +241,13 @@ class Measured:
     @property
     def samples(self) -> Sequence[Sample]:
         return self.timeline.samples
+
+    @property
+    def has_fault(self) -> bool:
+        """Then failed tasks, losses and replicas out of sync are the result, and no reasons against the figures; what
+        is missing of a topic that was not read to its end is lost; counters may have been reset by a restart; and
+        connections that remain were left open by the connector."""
+        return self.cell.fault is not None
 
     @property
     def faulted(self) -> Faulted:

@@ -68,8 +68,6 @@ class _Dsn(SinkSection):
 
 
 class Postgres(_Dsn):
-    """The database itself."""
-
     def variables(self) -> Mapping[str, str]:
         # The driver's defaults: workers trust other authorities than the controller.
         return {"POSTGRES_SSLMODE": "prefer", "POSTGRES_CA": ""}

@@ -50,6 +50,8 @@ _TOO_LONG = 40_000
 PORTION_SECONDS = 0.25
 # A server may find free space again, and a client a free connection.
 HOLD_SECONDS = 0.5
+# What undoes each fault of a service.
+UNDOING = {"kill": "start", "stop": "start", "freeze": "thaw", "isolate": "rejoin"}
 # Time for a restarted connector's tasks to run or fail, before the next restart.
 RESTART_SECONDS = 60.0
 
@@ -216,15 +218,9 @@ class Injection(Background[None]):
         service, connect, name = sink_kind(own.cell.sink).services[0].name, own.cluster.connect, own.names.connector
         if what in OF_SERVICES:
             faults = needed(own.cluster.stack.faults, "faults")
-            pairs = {
-                "kill": (faults.kill, faults.start),
-                "stop": (faults.stop, faults.start),
-                "freeze": (faults.freeze, faults.thaw),
-            }
             if what == ISOLATE:
-                network = needed(faults.isolation, "isolation")
-                pairs[what] = (network.isolate, network.rejoin)
-            do, undo = pairs[what]
+                faults = needed(faults.isolation, "isolation")
+            do, undo = getattr(faults, what), getattr(faults, UNDOING[what])
             services = self._services(service, placement)
             return ", ".join(services), [partial(_until, partial(do, each), partial(undo, each)) for each in services]
         if what == PROMOTE:

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -44,16 +44,13 @@ LIMIT, OFFER_LESS = "the generator was the limit", "offer less, or use more load
 Result = TypeVar("Result")
 
 
-class Background(Generic[Result]):
+class Background(AbstractContextManager["Background[Result]"], Generic[Result]):
     """Work in a separate thread, started once. The end of the context stops it and waits."""
 
     def __init__(self, name: str) -> None:
         self._stop = threading.Event()
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._future: Future[Result] | None = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
@@ -122,7 +119,6 @@ class Offering(Background[Loaded]):
 
 
 def records_offered(plan: Plan, offered: float) -> int:
-    """Number of records that a trial offers at `offered` records per second."""
     return max(1, round(offered * plan.constant_load.seconds))
 
 
