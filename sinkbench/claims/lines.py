@@ -2,7 +2,7 @@
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 
 from sinkbench.analysis.words import counted
@@ -29,10 +29,14 @@ def commands(verdicts: Iterable[Verdict]) -> dict[str, int]:
     return dict(Counter(each.command for each in verdicts if each.command is not None))
 
 
-def last_lines(verdicts: Sequence[Verdict]) -> list[str]:
-    """The totals, then a line for each command, if runs are missing."""
+def last_lines(verdicts: Sequence[Verdict], lasts: Callable[[Verdict], str]) -> list[str]:
+    """The totals, then a line for each command, if runs are missing; `lasts` says for how long."""
     shares = ", ".join(f"{count} {outcome}" for outcome, count in totals(verdicts).items())
-    lines = [f"  {command}    # {counted(claims, 'claim')}" for command, claims in commands(verdicts).items()]
+    by_command = {each.command: each for each in verdicts}
+    lines = [
+        f"  {command}    # {counted(claims, 'claim')}, {lasts(by_command[command])}"
+        for command, claims in commands(verdicts).items()
+    ]
     return [f"{counted(len(verdicts), 'claim')}: {shares}", *(["Runs that are missing:", *lines] if lines else [])]
 
 

@@ -17,7 +17,7 @@ from sinkbench.suggest import did_you_mean
 app = commands()
 PLANS = CHECKOUT / "plans"
 _NEEDS = {
-    r"SINKBENCH_TOPOLOGY=published": "topology published",
+    r"SINKBENCH_TOPOLOGY=([a-z]+)": r"topology \1",
     r"(\d+ GB) of free disk": r"\1 of disk",
     r"PgBouncer 1\.21": "PgBouncer 1.21",
     r"\bwith Go\b": "Go",
@@ -55,14 +55,18 @@ def read_plan(name: str | Path, pipelines: Sequence[str] = ()) -> Plan:
     return load_plan(path, CHECKOUT / "connectors", pipelines)
 
 
-def duration(plan: Plan, workers: int) -> str:
-    """About how long a race takes on a stack that is up, as `about 9 min`."""
+def seconds_of(plan: Plan, workers: int) -> float:
+    """About how long a race takes on a stack that is up."""
     cells = expand(plan, workers)
     places = len({cell.place for cell in cells})
     searches = USUAL_SEARCH_STEPS * places if isinstance(plan, CapacityPlan) else 0
     trials = searches + plan.most_blocks * len(cells)
-    kafka = len(plan.kafka)
+    in_blocks = len(plan.kafka) * (1 + plan.most_blocks)
     warm_up = places * plan.drain.warm_up_seconds
-    left = StepsLeft(places, 2 * plan.limits, trials, kafka * (1 + plan.most_blocks), warm_up)
+    return seconds_left(plan, StepsLeft(places, 2 * plan.limits, trials, in_blocks, warm_up), ())
+
+
+def duration(plan: Plan, workers: int) -> str:
+    """How long it takes, as `about 9 min`."""
     at_most = "at most" if plan.most_blocks > plan.trials else "about"
-    return f"{at_most} {max(1, round(seconds_left(plan, left, ()) / 60))} min"
+    return f"{at_most} {max(1, round(seconds_of(plan, workers) / 60))} min"

@@ -1,24 +1,35 @@
 """The command `replicate`."""
 
 import json
+import math
 import os
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
-from sinkbench.claims.lines import commands as missing
+from sinkbench.analysis.words import counted
+from sinkbench.claims.lines import commands as commands_of
 from sinkbench.claims.lines import last_lines, table, totals
-from sinkbench.claims.models import load_claims
-from sinkbench.claims.verdict import run_of, verdict
-from sinkbench.cli.options import RESULTS, Results, commands, write
+from sinkbench.claims.models import Claim, load_claims
+from sinkbench.claims.verdict import Verdict, run_of, verdict
+from sinkbench.cli.options import RESULTS, Results, commands, the_stack, write
+from sinkbench.cli.plans import duration, read_plan, seconds_of
+from sinkbench.errors import SinkbenchError
+from sinkbench.plan.plan import Plan
 from sinkbench.report.replication import write_replication
 from sinkbench.runs.reader import list_runs
 from sinkbench.runs.store import RunFolder, read_trials
-from sinkbench.settings import CHECKOUT
+from sinkbench.settings import CHECKOUT, load_settings
+from sinkbench.topology import SHIPPED, load_topology
 
 app = commands()
 CLAIMS = CHECKOUT / "claims"
+START_SECONDS = 60.0
+"""Start and stop of a stack."""
 
 
 @app.command()
@@ -27,25 +38,71 @@ def replicate(
         list[str] | None,
         typer.Argument(metavar="NAME", help="articles or claims, as part8 (default: all)", show_default=False),
     ] = None,
+    race: Annotated[bool, typer.Option("--race", help="first take the races that are missing")] = False,
+    minutes: Annotated[
+        float | None, typer.Option(help="for the races; those that test most claims in the time come first", min=1)
+    ] = None,
     results: Results = RESULTS,
     as_json: Annotated[bool, typer.Option("--json", help="for other programs")] = False,
     html: Annotated[Path | None, typer.Option(help="write one page with all claims to this file")] = None,
 ) -> None:
-    """Each claim: what was published, what the newest run of its plan measured, and the verdict. Starts nothing; names
-    the races that are missing."""
+    """Each claim: what was published, what the newest run of its plan measured, and the verdict. Without --race it
+    starts nothing, and names the races that are missing."""
     claims = load_claims(CLAIMS, names)
+    if race:
+        _race([each for each in _verdicts(claims, results) if each.command], results, minutes)
+    found = _verdicts(claims, results)
+    if html is not None:
+        write_replication(found, html)
+        write(f"{html}\n")
+    elif as_json:
+        whole = {"claims": [each.row for each in found], "totals": totals(found), "commands": commands_of(found)}
+        write(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+    else:
+        write("\n".join([*table(found), "", *last_lines(found, lambda each: duration(*_planned(each)))]) + "\n")
+
+
+def _verdicts(claims: Sequence[Claim], results: Path) -> list[Verdict]:
     # A new checkout has no results, and claims all the same.
     rows = list_runs(results) if results.exists() or results != RESULTS else []
     kept = [(row.run, row.summary) for row in rows if row.summary is not None]
     summaries = [summary for _, summary in kept]
     used = {run.run for claim in claims if (run := run_of(claim, summaries)[0]) is not None}
     trials = {run.run: read_trials(RunFolder(results / folder).trials_path) for folder, run in kept if run.run in used}
-    found = [verdict(claim, summaries, trials, os.cpu_count()) for claim in claims]
-    if html is not None:
-        write_replication(found, html)
-        write(f"{html}\n")
-    elif as_json:
-        whole = {"claims": [each.row for each in found], "totals": totals(found), "commands": missing(found)}
-        write(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
-    else:
-        write("\n".join([*table(found), "", *last_lines(found)]) + "\n")
+    return [verdict(claim, summaries, trials, os.cpu_count()) for claim in claims]
+
+
+def _planned(found: Verdict) -> tuple[Plan, int]:
+    """The plan of a claim, and the workers of the stack that it needs."""
+    plan, topology = read_plan(found.claim.plan or ""), found.claim.needs.topology
+    workers = load_topology(topology or SHIPPED[0], CHECKOUT, CHECKOUT).connect.nodes
+    return plan, plan.workers or workers
+
+
+def _race(missing: Sequence[Verdict], results: Path, minutes: float | None) -> None:
+    """Takes the races one after the other, those that test most claims a minute first, if one fits into the time."""
+    # Imported here, since without races no service's client is needed.
+    from sinkbench.race.session import run_plan
+    from sinkbench.stack.local import LocalStack
+
+    left = math.inf if minutes is None else 60 * minutes
+    by_command, claims = {each.command: each for each in missing}, commands_of(missing)
+    seconds = {command: seconds_of(*_planned(by_command[command])) + START_SECONDS for command in claims}
+    progress = Console(soft_wrap=True, stderr=True)
+    for number, command in enumerate(sorted(claims, key=lambda each: seconds[each] / claims[each]), 1):
+        if seconds[command] > left:
+            write(
+                f"{command}: left out, it takes {seconds[command] / 60:.0f} of {max(left, 0) / 60:.0f} min\n", err=True
+            )
+            continue
+        write(f"race {number} of {len(claims)}: {command}    # {counted(claims[command], 'claim')}\n", err=True)
+        began, topology = time.monotonic(), by_command[command].claim.needs.topology
+        plan, _ = _planned(by_command[command])
+        try:
+            stack = the_stack(None, plan.workers)
+            if topology is not None:
+                stack = LocalStack(load_settings().with_layout(load_topology(topology, CHECKOUT, CHECKOUT)))
+            run_plan(stack, plan, results, progress)
+        except SinkbenchError as error:
+            write(f"{command}: {error}; its claims stay open\n", err=True)
+        left -= time.monotonic() - began

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from sinkbench.errors import StackError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan
+from sinkbench.race import session
 from sinkbench.results import PlanRef
 from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.settings import CHECKOUT
+from sinkbench.stack import Stack
 from sinkbench.summary.cells import summarize
 from tests.support.commands import Command
 from tests.support.trials import connectors_in, run_summary, trial
@@ -33,7 +36,7 @@ def results(tmp_path: Path) -> Path:
 def test_a_claim_is_set_against_the_newest_run_of_its_plan(results: Path, sinkbench: Command) -> None:
     text = sinkbench.done("replicate", "part8", "--results", results)
     assert max(map(len, text.splitlines())) <= 100
-    assert "  sinkbench race connections    # 2 claims" in text
+    assert "  sinkbench race connections    # 2 claims, about 1 min\n" in text
     found = json.loads(sinkbench.done("replicate", "part8", "--json", "--results", results))
     (ratio,) = (each for each in found["claims"] if each["number"] == 21)
     assert (ratio["verdict"], ratio["measured"], ratio["run"][-6:]) == ("replicated", ["20 (19.9-20) times"], "-quick")
@@ -62,10 +65,31 @@ def test_without_a_run_the_commands_that_would_decide_are_named(
     monkeypatch.chdir(tmp_path)
     text = sinkbench.done("replicate", "part8-21-postgres-against-elasticsearch")
     assert "no run of plan quick" in text
-    assert text.endswith("Runs that are missing:\n  sinkbench race quick    # 1 claim\n")
+    assert text.endswith("Runs that are missing:\n  sinkbench race quick    # 1 claim, about 7 min\n")
     sinkbench.refused("replicate", "--results", "nowhere")
 
 
 def test_an_unknown_name_ends_with_exit_code_2(sinkbench: Command) -> None:
     said = "sinkbench: part9: is no claim and no article; did you mean 'part8'?\n"
     assert sinkbench.refused("replicate", "part9") == said
+
+
+def test_the_races_that_are_missing_are_taken_the_most_telling_ones_first(
+    results: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Command
+) -> None:
+    taken: list[tuple[str, int]] = []
+
+    def run_plan(stack: Stack, plan: Plan, *_: object) -> None:
+        taken.append((plan.name, 0 if stack.layout is None else len(stack.layout.kafka.nodes)))
+        if plan.name == "shards":
+            raise StackError("no room")
+
+    monkeypatch.setattr(session, "run_plan", run_plan)
+    asked = ("replicate", "part8-16-shards", "openshift", "part8-21-postgres-against-elasticsearch")
+    done = sinkbench(*asked, "--results", results, "--race")
+    assert taken == [("kafka-alone", 3), ("shards", 1)]
+    assert "race 1 of 2: SINKBENCH_TOPOLOGY=brokers sinkbench race kafka-alone    # 6 claims\n" in done.stderr
+    assert "sinkbench race shards: no room; its claims stay open\n" in done.stderr
+    assert done.stdout.splitlines()[-1].startswith("  sinkbench race shards    # 1 claim, about ")
+    assert "left out, it takes " in sinkbench(*asked, "--results", results, "--race", "--minutes", 1).stderr
+    assert len(taken) == 2
