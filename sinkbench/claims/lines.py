@@ -29,12 +29,12 @@ def commands(verdicts: Iterable[Verdict]) -> dict[str, int]:
     return dict(Counter(each.command for each in verdicts if each.command is not None))
 
 
-def last_lines(verdicts: Sequence[Verdict], lasts: Callable[[Verdict], str]) -> list[str]:
-    """The totals, then a line for each command, if runs are missing; `lasts` says for how long."""
+def last_lines(verdicts: Sequence[Verdict], lasts: Callable[[Verdict], str] = lambda missing: "") -> list[str]:
+    """The totals, then a line for each command, if runs are missing; `lasts` says for how long, as `, about 9 min`."""
     shares = ", ".join(f"{count} {outcome}" for outcome, count in totals(verdicts).items())
     by_command = {each.command: each for each in verdicts}
     lines = [
-        f"  {command}    # {counted(claims, 'claim')}, {lasts(by_command[command])}"
+        f"  {command}    # {counted(claims, 'claim')}{lasts(by_command[command])}"
         for command, claims in commands(verdicts).items()
     ]
     return [f"{counted(len(verdicts), 'claim')}: {shares}", *(["Runs that are missing:", *lines] if lines else [])]

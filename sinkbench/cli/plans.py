@@ -61,7 +61,7 @@ def seconds_of(plan: Plan, workers: int) -> float:
     places = len({cell.place for cell in cells})
     searches = USUAL_SEARCH_STEPS * places if isinstance(plan, CapacityPlan) else 0
     trials = searches + plan.most_blocks * len(cells)
-    in_blocks = len(plan.kafka) * (1 + plan.most_blocks)
+    in_blocks = len(plan.kafka_loads) * (1 + plan.most_blocks)
     warm_up = places * plan.drain.warm_up_seconds
     return seconds_left(plan, StepsLeft(places, 2 * plan.limits, trials, in_blocks, warm_up), ())
 

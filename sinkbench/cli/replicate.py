@@ -59,7 +59,7 @@ def replicate(
         whole = {"claims": [each.row for each in found], "totals": totals(found), "commands": commands_of(found)}
         write(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
     else:
-        write("\n".join([*table(found), "", *last_lines(found, lambda each: duration(*_planned(each)))]) + "\n")
+        write("\n".join([*table(found), "", *last_lines(found, lambda each: f", {duration(*_planned(each))}")]) + "\n")
 
 
 def _verdicts(claims: Sequence[Claim], results: Path) -> list[Verdict]:

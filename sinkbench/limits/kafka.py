@@ -115,7 +115,7 @@ def consumed(said: str) -> Measured:
 
 def kafka_jobs(cluster: Cluster, token: str) -> Iterator[LimitJob]:
     """One job for each load of the plan on Kafka alone; `token` names their topics."""
-    for load in cluster.plan.kafka:
+    for load in cluster.plan.kafka_loads:
         measure = partial(_measure, cluster, load, Names.of(f"{token}_limit_kafka"))
         yield LimitJob(
             KAFKA_ALONE, load.label, partial(_search, load, measure), measure, record_bytes=load.record_bytes

@@ -94,9 +94,6 @@ class Plan(Section):
         default=False,
         description="whether to measure limits: of Kafka, Connect and, in each block, connectors and sinks",
     )
-    kafka: Annotated[tuple[KafkaLoad, ...], Field(strict=False)] = Field(
-        default=(), description="loads on Kafka alone, whose limits are measured in each block of a drain"
-    )
     profile: bool = Field(default=False, description="whether one more trial of each cell profiles the local services")
     queries: str | None = Field(
         default=None, min_length=1, description="folder of queries that run against every index and table after a trial"
@@ -181,16 +178,6 @@ class Plan(Section):
         return self
 
     @model_validator(mode="after")
-    def _kafka_loads_are_distinct(self) -> Self:
-        labels = [each.label for each in self.kafka]
-        for index, label in enumerate(labels):
-            if label in labels[:index]:
-                raise mistake(f"two loads are called '{label}'; give one another label", "kafka", index, "label")
-        if self.kafka and not self.drains:
-            raise mistake("loads on Kafka alone are measured between drains; set mode: drain", "kafka")
-        return self
-
-    @model_validator(mode="after")
     def _thresholds_are_known(self) -> Self:
         if not self.limits and any("efficiency" in bounds for bounds in (self.bounds or {}).values()):
             raise mistake("an efficiency needs the sink's limit; set limits: true", "thresholds")
@@ -212,6 +199,10 @@ class Plan(Section):
     def changes(self) -> Changes | None:
         """Changes of keys; None if records are only added."""
         return None
+
+    @property
+    def kafka_loads(self) -> tuple[KafkaLoad, ...]:
+        return ()
 
     @property
     def constant_load(self) -> PlanSustain:

@@ -134,7 +134,7 @@ def check_copies(plan: Plan, kafka: KafkaNodes) -> Iterator[str]:
     elif copies < least and any(plan.acks_of(entry) == "all" for entry in plan.pipelines):
         text = f"with acks: all Kafka takes no record below its min.insync.replicas, {least}"
         yield f"{load}, and {text}; set it to {least} or more, or acks to 1"
-    for index, each in enumerate(plan.kafka):
+    for index, each in enumerate(plan.kafka_loads):
         if each.replication > brokers:
             found = f"replication is {each.replication}, and Kafka has {counted(brokers, 'broker')}"
             yield f"{plan.where('kafka', index)}: {found}; race with SINKBENCH_TOPOLOGY=brokers"

@@ -17,6 +17,7 @@ from sinkbench.plan.sections import (
     CapacitySection,
     DrainLoad,
     FaultsSustain,
+    KafkaLoad,
     OfferedSustain,
     PlanDrain,
     PlanLoad,
@@ -42,6 +43,21 @@ class DrainPlan(BlocksPlan):
     mode: Literal["drain"] = "drain"
     pipelines: Annotated[tuple[DrainEntry, ...], PIPELINES]
     load: Annotated[DrainLoad, LOAD] = DrainLoad()
+    kafka: Annotated[tuple[KafkaLoad, ...], Field(strict=False)] = Field(
+        default=(), description="loads on Kafka alone, whose limits are measured in each block"
+    )
+
+    @model_validator(mode="after")
+    def _kafka_loads_are_distinct(self) -> Self:
+        labels = [each.label for each in self.kafka]
+        for index, label in enumerate(labels):
+            if label in labels[:index]:
+                raise mistake(f"two loads are called '{label}'; give one another label", "kafka", index, "label")
+        return self
+
+    @property
+    def kafka_loads(self) -> tuple[KafkaLoad, ...]:
+        return self.kafka
 
     @property
     def changes(self) -> Changes | None:

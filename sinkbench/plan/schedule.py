@@ -36,7 +36,7 @@ class LimitOf(NamedTuple):
 
 def are_in_blocks(plan: Plan) -> bool:
     """Whether limits are measured in each block: a plan with several blocks, and rates to divide by limits."""
-    return bool(plan.limits or plan.kafka) and plan.drains and plan.most_blocks > 1
+    return bool(plan.limits or plan.kafka_loads) and plan.drains and plan.most_blocks > 1
 
 
 def limits_in_blocks(plan: Plan, limits: Iterable[Limit]) -> list[LimitOf]:

@@ -105,7 +105,7 @@ class KafkaLoad(Section):
     label: Annotated[str, Field(min_length=1, max_length=60, description="its name in results")]
     mode: Literal["produce", "consume", "both"] = Field(
         default="produce",
-        description="the rate of producers, of a consumer of a full topic, or of producers beside one",
+        description="the rate of producers, of a consumer of a full topic, or of producers while one reads",
     )
     by: Literal["perf-test", "loadgen"] = Field(
         default="perf-test", description="Kafka's own programs, which need the local stack, or a load generator"

@@ -65,7 +65,7 @@ def test_without_a_run_the_commands_that_would_decide_are_named(
     monkeypatch.chdir(tmp_path)
     text = sinkbench.done("replicate", "part8-21-postgres-against-elasticsearch")
     assert "no run of plan quick" in text
-    assert text.endswith("Runs that are missing:\n  sinkbench race quick    # 1 claim, about 7 min\n")
+    assert text.endswith("Runs that are missing:\n  sinkbench race quick    # 1 claim, about 6 min\n")
     sinkbench.refused("replicate", "--results", "nowhere")
 
 
@@ -88,8 +88,8 @@ def test_the_races_that_are_missing_are_taken_the_most_telling_ones_first(
     asked = ("replicate", "part8-16-shards", "openshift", "part8-21-postgres-against-elasticsearch")
     done = sinkbench(*asked, "--results", results, "--race")
     assert taken == [("kafka-alone", 3), ("shards", 1)]
-    assert "race 1 of 2: SINKBENCH_TOPOLOGY=brokers sinkbench race kafka-alone    # 6 claims\n" in done.stderr
-    assert "sinkbench race shards: no room; its claims stay open\n" in done.stderr
-    assert done.stdout.splitlines()[-1].startswith("  sinkbench race shards    # 1 claim, about ")
-    assert "left out, it takes " in sinkbench(*asked, "--results", results, "--race", "--minutes", 1).stderr
+    assert "race 1 of 2: SINKBENCH_TOPOLOGY=brokers sinkbench race kafka-alone    # 6 claims\n" in done.err
+    assert "sinkbench race shards: no room; its claims stay open\n" in done.err
+    assert "\n  sinkbench race shards    # 1 claim, about " in done.out
+    assert "left out, it takes " in sinkbench(*asked, "--results", results, "--race", "--minutes", 1).err
     assert len(taken) == 2

@@ -69,7 +69,7 @@ def test_a_key_is_told_with_its_type_default_and_what_is_allowed() -> None:
 def test_every_key_and_every_setting_is_there_and_described() -> None:
     sections = {"until": {"interval_percent": 5, "trials": 9}, "prices": {"currency": "EUR", "core_hour": 1}}
     bare = {"name": "p", "pipelines": ["a/b"], **sections}
-    drain = {"load": {"changes": {"inserts": 1, "updates": 0}}}
+    drain = {"load": {"changes": {"inserts": 1, "updates": 0}}, "kafka": [{"label": "a"}]}
     load = {"records_per_second": 1, "seconds": 20}
     faults = {"mode": "faults", "sustain": load, "faults": [{"what": "none"}]}
 

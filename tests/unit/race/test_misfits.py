@@ -37,7 +37,8 @@ def stack(layout: Topology | None = SMALL) -> Any:
     nodes = {name: Endpoint("") for name in ("postgres", "postgres-2") if layout is PUBLISHED}
     sinks = {**SINKS, "postgres": replace(SINKS["postgres"], nodes=nodes)}
     endpoints = Endpoints("b:1", {}, {}, sinks=sinks)
-    return SimpleNamespace(name="a", layout=layout, faults=None, variables=VARIABLES, endpoints=endpoints)
+    known = {"faults": None, "variables": VARIABLES, "profiler": layout}
+    return SimpleNamespace(name="a", layout=layout, endpoints=endpoints, **known)
 
 
 def refused(folder: Path, text: str, on: Any = None, connectors: Path = CONNECTORS) -> list[str]:
