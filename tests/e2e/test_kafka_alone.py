@@ -1,0 +1,61 @@
+"""Loads on Kafka alone on the real stack: each has a rate, what was produced is in the topic, and nothing is left."""
+
+from contextlib import closing
+
+import psutil
+import pytest
+
+from sinkbench.limits.kafka import kafka_jobs
+from sinkbench.plan.plan import Plan
+from sinkbench.settings import CHECKOUT
+from sinkbench.stack.local import LocalStack
+from sinkbench.trial.cluster import Cluster
+from tests.e2e.races import left_behind
+from tests.support.silent import Silent
+
+CONSTANT = {"compression": "lz4", "constant": True, "producers": 2}
+
+
+def java_below_us() -> list[int]:
+    return [
+        each.pid for each in psutil.Process().children(recursive=True) if "perf" in " ".join(each.cmdline()).lower()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("load", "wire"),
+    [
+        (CONSTANT, True),
+        ({"mode": "both", "record_bytes": 100}, True),
+        ({"mode": "consume"}, False),
+        ({"by": "loadgen", "acks": "all"}, False),
+        ({"by": "loadgen", "mode": "consume"}, False),
+    ],
+    ids=str,
+)
+def test_a_load_on_kafka_alone_has_a_rate_and_leaves_nothing(
+    stack: LocalStack, load: dict[str, object], wire: bool
+) -> None:
+    plan = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "kafka": [{"label": "it", **load}]})
+    with closing(Cluster(stack, plan, CHECKOUT)) as bench:
+        (job,) = kafka_jobs(bench, "abcdef")
+        limit = job.run(Silent())
+        assert (limit.note, limit.path[-1].confirms) == (None, True)
+        block = job.in_block(limit, 1, 1.0, Silent())
+        assert block.problem is None
+        assert block.records_per_second
+        assert (block.cpu_seconds_per_million["kafka"] or 0) > 0
+        # Equal records of 512 bytes compress to a fraction.
+        assert (block.wire_bytes_per_record is not None) == wire
+        assert load is not CONSTANT or 0 < (block.wire_bytes_per_record or 0) < 100
+    assert java_below_us() == []
+    assert left_behind(stack) == []
+
+
+def test_a_load_that_kafka_refuses_has_its_reason_and_leaves_nothing(stack: LocalStack) -> None:
+    loads = [{"label": "it", "replication": 3}, {"label": "that", "replication": 3, "by": "loadgen"}]
+    plan = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "kafka": loads})
+    with closing(Cluster(stack, plan, CHECKOUT)) as bench:
+        notes = [job.run(Silent()).note or "" for job in kafka_jobs(bench, "abcdef")]
+    assert all("replication factor" in note.lower() for note in notes), notes
+    assert left_behind(stack) == []
