@@ -2,12 +2,15 @@
 load generator. The rate is what they tell, so without the start of a JVM; of several producers it is the sum."""
 
 import re
+import resource
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+
+import psutil
 
 from sinkbench.analysis.limits import KAFKA_ALONE
 from sinkbench.errors import ServiceError
@@ -113,6 +116,13 @@ def consumed(said: str) -> Measured:
     return Measured(round(float(said.strip().splitlines()[-1].split(",")[9]), 1))
 
 
+def clients_seconds() -> float:
+    """CPU seconds of the child processes of this one so far: the programs, and the load generator."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    running = [each.cpu_times() for each in psutil.Process().children(recursive=True)]
+    return ended.ru_utime + ended.ru_stime + sum(each.user + each.system for each in running)
+
+
 def kafka_jobs(cluster: Cluster, token: str) -> Iterator[LimitJob]:
     """One job for each load of the plan on Kafka alone; `token` names their topics."""
     for load in cluster.plan.kafka_loads:
@@ -148,7 +158,7 @@ def _of_topic(cluster: Cluster, load: KafkaLoad, names: Names, records: int, obs
     with PerfTest(cluster.stack.endpoints.kafka) as programs:
         observer.phase("producing")
         reader = programs.consume(names.topic, records) if load.mode == "both" else None
-        before = look(cluster)
+        before, used = look(cluster), clients_seconds()
         if load.by == "loadgen":
             changed = load.model_dump(include=_OF_LOADGEN)
             loaded = cluster.load(names, records, lambda done: observer.progress(done, records), changed)
@@ -161,12 +171,13 @@ def _of_topic(cluster: Cluster, load: KafkaLoad, names: Names, records: int, obs
             return Measured(None, f"{records:,} records were produced, and {kept:,} are in the topic")
         if load.mode == "consume":
             observer.phase("consuming")
-            before = look(cluster)
+            before, used = look(cluster), clients_seconds()
             if load.by == "loadgen":
                 found = kafka_limit(cluster, names, records, 1, observer.progress)
             else:
                 found = consumed(printed(programs.consume(names.topic, records)))
         if found.records_per_second is None:
             return found
-        costs = with_costs(found.records_per_second, before, look(cluster), records)
+        used = clients_seconds() - used
+        costs = with_costs(found.records_per_second, before, look(cluster), records, used)
         return replace(costs, wire_bytes_per_record=found.wire_bytes_per_record)

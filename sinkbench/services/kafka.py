@@ -279,7 +279,9 @@ class Kafka:
         """Deletes a consumer group's offsets if it exists."""
         if group not in self.groups(group):
             return
-        futures = self._admin.delete_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
+        # An admin client remembers for ten minutes who coordinates a group, also after the coordinator has moved.
+        admin = AdminClient(self._settings, logger=SILENT)
+        futures = admin.delete_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
         _finish(futures, "delete", "GROUP_ID_NOT_FOUND")
 
 

@@ -13,7 +13,7 @@ def kafka_table(summary: RunSummary) -> Table | None:
     """Rates with their intervals, or lowest and highest, and the ratio to the first load, block by block. None if no
     load was on Kafka alone."""
     alone = [each for each in summary.limits if each.sink == KAFKA_ALONE]
-    heads = ("records/s", "", "MB/s", "times the\nfirst", "", "CPU s/\nmillion", "wire\nbytes")
+    heads = ("records/s", "", "MB/s", "times the\nfirst", "", "CPU s/\nmillion", "brokers'")
     return new_table("Kafka alone", *heads, rows=[_row(each, alone[0]) for each in alone]) if alone else None
 
 
@@ -24,7 +24,8 @@ def _row(limit: Limit, first: Limit) -> tuple[str, ...]:
     ends = spread.interval or spread if spread is not None and len(spread.values) > 1 else None
     ratio = ratio_by_block(first.way, rates_by_block(limit), rates_by_block(first))
     around = None if ratio is None or limit is first else ratio.interval
-    cpu = limit.cpu_seconds_per_million.get("kafka")
+    used = limit.cpu_seconds_per_million
+    cpu = [sum(filter(None, used.values())) if used else None, used.get("kafka")]
     return (
         limit.way,
         whole(rate),
@@ -32,6 +33,5 @@ def _row(limit: Limit, first: Limit) -> tuple[str, ...]:
         significant(rate * (limit.record_bytes or 0) / 1e6),
         NOT_MEASURED if ratio is None else times(ratio.estimate),
         "" if around is None else f"({times(around.low)}-{times(around.high)})",
-        NOT_MEASURED if cpu is None else significant(cpu, 2),
-        whole(limit.wire_bytes_per_record),
+        *(NOT_MEASURED if each is None else significant(each, 2) for each in cpu),
     )

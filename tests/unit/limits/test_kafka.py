@@ -75,7 +75,14 @@ def test_what_the_stack_lacks_is_refused_before_the_race() -> None:
 def limit(label: str, *rates: float | None, wires: float | None = None, **fields: Any) -> Limit:
     found = Limit(sink=KAFKA_ALONE, way=label, connections=1, batch=10, record_bytes=512, **fields)
     for block, rate in enumerate(rates, 1):
-        in_block = LimitInBlock(block=block, records_per_second=rate, wire_bytes_per_record=wires, problem="cold")
+        costs = {"kafka": 4.0, "client": 5.0}
+        in_block = LimitInBlock(
+            block=block,
+            records_per_second=rate,
+            problem="cold",
+            cpu_seconds_per_million=costs,
+            wire_bytes_per_record=wires,
+        )
         found = with_block(found, in_block)
     return found
 
@@ -96,8 +103,9 @@ def test_the_result_has_a_row_for_each_load_on_kafka_alone() -> None:
     others = [limit("cold", None), limit("once", records_per_second=7_000)]
     lines = render(run_summary(cell_summary("a/x", 5), limits=[ONE, HALF, *others])).splitlines()
     rows = {line.split()[0]: line.split()[1:] for line in lines if line}
-    assert rows["one"] == ["100,000", "(90,000-110,000)", "51.2", "1.00", "-", "522"]
-    assert rows["half"] == ["50,000", "(46,000-56,000)", "25.6", "0.51", "-", "6"]
+    assert rows["one"] == ["100,000", "(90,000-110,000)", "51.2", "1.00", "9", "4"]
+    assert rows["half"] == ["50,000", "(46,000-56,000)", "25.6", "0.51", "9", "4"]
+    assert "by half, 6 bytes a record on the wire; not measured in 1 of 4 blocks: cold" in " ".join(lines)
     assert rows["cold"] == ["not", "measured"]
     assert rows["once"] == ["7,000", "3.58", "-", "-", "-"]
 
