@@ -5,6 +5,7 @@ from contextlib import closing
 import psutil
 import pytest
 
+from sinkbench.limits import kafka
 from sinkbench.limits.kafka import kafka_jobs
 from sinkbench.plan.plan import Plan
 from sinkbench.settings import CHECKOUT
@@ -34,8 +35,9 @@ def java_below_us() -> list[int]:
     ids=str,
 )
 def test_a_load_on_kafka_alone_has_a_rate_and_leaves_nothing(
-    stack: LocalStack, load: dict[str, object], wire: bool
+    stack: LocalStack, monkeypatch: pytest.MonkeyPatch, load: dict[str, object], wire: bool
 ) -> None:
+    monkeypatch.setattr(kafka, "SECONDS", 0.5)
     plan = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "kafka": [{"label": "it", **load}]})
     with closing(Cluster(stack, plan, CHECKOUT)) as bench:
         (job,) = kafka_jobs(bench, "abcdef")
