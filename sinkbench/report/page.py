@@ -2,8 +2,9 @@
 which everything from a result is escaped."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -19,6 +20,7 @@ from sinkbench.report.opening import about, opening
 from sinkbench.report.parts import Figure, File, Lines, Meanings, Opening, PageSection, Part, Table, of_rich
 from sinkbench.report.timeline import courses_of, timeline
 from sinkbench.results import Prices, Profile, RunSummary
+from sinkbench.runs.differences import flat
 from sinkbench.runs.reader import StoredRun, load_run
 from sinkbench.runs.store import write_text
 from sinkbench.secrets import redacted
@@ -73,16 +75,11 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
 
 
 def _parts(title: str, parts: Sequence[str | RichTable]) -> Iterator[Part]:
-    texts: list[str] = []
-    for part in [*parts, None]:
-        if isinstance(part, str):
-            texts.append(part)
-            continue
-        if texts:
-            yield Lines(texts)
-            texts = []
-        if part is not None:
-            yield of_rich(part, title)
+    for is_text, some in groupby(parts, key=lambda part: isinstance(part, str)):
+        if is_text:
+            yield Lines([str(line) for line in some])
+        else:
+            yield from (of_rich(part, title) for part in some if isinstance(part, RichTable))
 
 
 def _files(folder: Path) -> tuple[list[Part], list[str]]:
@@ -108,16 +105,8 @@ def _flame_graphs(profiles: Sequence[Profile]) -> list[Table]:
 
 
 def _environment(summary: RunSummary) -> list[Table]:
-    rows = _flat("", summary.environment)
+    rows = [(name, _value(value)) for name, value in flat(summary.environment, ": ")]
     return [Table(("what", "found"), rows, "What the run was taken on", sentences=(1,))] if rows else []
-
-
-def _flat(above: str, found: Mapping[str, JsonValue]) -> list[tuple[str, str]]:
-    rows = []
-    for key, value in found.items():
-        name = f"{above}{key}"
-        rows += _flat(f"{name}: ", value) if isinstance(value, dict) else [(name, _value(value))]
-    return rows
 
 
 def _value(value: JsonValue) -> str:
@@ -138,7 +127,7 @@ def html_of(title: str, heading: Sequence[str], opening: Opening, sections: Sequ
     pages.filters["anchor"] = anchor
     style = Markup(pages.get_template("style.css").render())  # noqa: S704
     shown = [section for section in sections if section.parts]
-    if meanings := _meanings([*opening.sections, *shown]):
+    if meanings := _meanings([*opening.figures, *opening.asides, *shown]):
         shown.append(PageSection("figures", "What each figure means", [Meanings(meanings)]))
     texts = {"title": title, "heading": heading, "opening": opening}
     page = pages.get_template("page.html")
