@@ -5,6 +5,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
@@ -22,7 +23,7 @@ from sinkbench.services.http import http_client
 from sinkbench.services.kafka import Kafka
 from sinkbench.services.versions import kafka_release
 from sinkbench.sinks import sink_kinds
-from sinkbench.stack import Endpoint, Endpoints
+from sinkbench.stack import Endpoints
 from sinkbench.stack.registry import About, sink_service
 
 MAVEN = "{http://maven.apache.org/POM/4.0.0}"
@@ -43,10 +44,7 @@ Told = TypeVar("Told")
 def versions(endpoints: Endpoints, checkout: Path, sinks: Mapping[str, About]) -> dict[str, JsonValue]:
     """Returns the versions of sinkbench, its clients and every service; None for external services that do not report
     it. Raises StackError if a service that sinkbench started does not."""
-
-    def release() -> str | None:
-        return kafka_release(endpoints.kafka, endpoints.kafka_settings, TIMEOUT_SECONDS)
-
+    release = partial(kafka_release, endpoints.kafka, endpoints.kafka_settings, TIMEOUT_SECONDS)
     found: dict[str, JsonValue] = {"sinkbench": version("sinkbench"), "python": platform.python_version()}
     clients = ["confluent-kafka", *(client for kind in sink_kinds() for client in kind.clients)]
     found |= dict.fromkeys(clients)
@@ -86,12 +84,11 @@ def jvms(
 
 def about_sinks(endpoints: Endpoints) -> dict[str, About]:
     """Returns what each sink service reports. Raises StackError if one that sinkbench started does not answer."""
-
-    def about(name: str, endpoint: Endpoint) -> About:
-        service = sink_service(name)
-        return _told(service.title, lambda: service.about(endpoint), endpoints) or About()
-
-    return {name: about(name, endpoint) for name, endpoint in endpoints.sinks.items()}
+    asked = {name: (sink_service(name), endpoint) for name, endpoint in endpoints.sinks.items()}
+    return {
+        name: _told(service.title, partial(service.about, endpoint), endpoints) or About()
+        for name, (service, endpoint) in asked.items()
+    }
 
 
 def kafka_durability(endpoints: Endpoints, load: PlanLoad | None) -> dict[str, JsonValue]:
