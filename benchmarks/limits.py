@@ -33,7 +33,8 @@ from sinkbench.limits.clients import make_records
 from sinkbench.limits.sinklimit import POOL_BYTES, SinkClient, sink_limit
 from sinkbench.limits.tune import Point
 from sinkbench.plan.plan import Plan
-from sinkbench.race.lock import check_alone, only_race
+from sinkbench.race.leftovers import check_alone
+from sinkbench.race.lock import only_race
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks import Destination, Sink, open_writer
 from sinkbench.stack.local import LocalStack

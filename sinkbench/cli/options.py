@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sinkbench.stack import Stack
 
 RUN = "latest, latest~1, a name or the beginning of one, or a path (default: the newest)"
+STACK = "local, compose, kubernetes[:NAMESPACE], or a stack file"
 PRICES = "a file of prices, for the cost of a million records"
 OptionalRun = Annotated[str | None, typer.Argument(metavar="RUN", help=RUN, show_default=False)]
 SeveralRuns = Annotated[list[str] | None, typer.Argument(metavar="RUN", help=RUN, show_default=False)]
@@ -34,9 +35,8 @@ def _results(ctx: typer.Context, given: Path) -> Path:
 
 Results = Annotated[Path, typer.Option(help="folder with the results of all runs", callback=_results)]
 Baselines = Annotated[Path | None, typer.Option(help="folder of baselines (default: baselines in the results)")]
-STACKS = "local, compose, kubernetes[:NAMESPACE], or a stack file"
-OnStack = Annotated[str | None, typer.Option("--stack", help=f"{STACKS} (default: SINKBENCH_STACK, else local)")]
-OnRunningStack = Annotated[str | None, typer.Option("--stack", help=f"{STACKS} (default: the one that runs)")]
+OnStack = Annotated[str | None, typer.Option("--stack", help=f"{STACK} (default: SINKBENCH_STACK, else local)")]
+OnRunningStack = Annotated[str | None, typer.Option("--stack", help=f"{STACK} (default: the one that runs)")]
 CsvDelimiter = Annotated[str | None, typer.Option("--delimiter", help="between columns of CSV (default: found out)")]
 CsvHeader = Annotated[bool | None, typer.Option("--header/--no-header", help="CSV begins with names or records")]
 console = Console(soft_wrap=True)

@@ -85,16 +85,12 @@ def race(
     a load was not kept up with, no trial is valid, a threshold is not met. Code 3 if a threshold is not decided."""
     wanted = read_plan(plan or CHECKOUT / load_settings().plan, pipeline or ())
     out = Console(soft_wrap=True, stderr=as_json, quiet=quiet)
-    if trials is not None:
-        wanted = wanted.model_copy(update={"trials": trials})
-    if profile:
-        wanted = wanted.model_copy(update={"profile": True})
     if any(each is not None for each in (records, key, delimiter, header)):
         asked, wanted = wanted.queries, wanted.with_records(records, key, delimiter=delimiter, header=header)
         if asked is not None and wanted.queries is None:
             out.print("the plan's queries need NOAA's records and are not asked: what cells answer is not checked")
-    if prices is not None:
-        wanted = wanted.model_copy(update={"prices": load_prices(prices)})
+    given = {"trials": trials, "profile": profile or None, "prices": None if prices is None else load_prices(prices)}
+    wanted = wanted.model_copy(update={name: value for name, value in given.items() if value is not None})
     if show:
         sys.stdout.write(wanted.show())
         return

@@ -9,13 +9,14 @@ import typer
 
 from sinkbench.cli.options import RESULTS, OnStack, Results, commands, console, the_stack, write
 from sinkbench.errors import EXIT_CHECK_FAILED
+from sinkbench.metrics.taken import valid_by_block
 from sinkbench.plan.plan import Plan
 from sinkbench.race.session import run_plan
 from sinkbench.results import Noise, Overhead, TrialRecord
 from sinkbench.runs.reader import load_run
 from sinkbench.runs.store import read_trials
 from sinkbench.sinks import stamping_sinks
-from sinkbench.summary.cells import cpu_by_block, valid_by_block
+from sinkbench.summary.cells import cpu_by_block
 from sinkbench.summary.selftest import (
     LABELS,
     noise_lines,

@@ -13,9 +13,9 @@ from typer.core import TyperGroup
 from sinkbench.cli.options import RESULTS, Results, commands, the_stack, write
 from sinkbench.errors import EXIT_CHECK_FAILED, EXIT_INCONCLUSIVE, SizeError
 from sinkbench.size import kafka as formula
-from sinkbench.size.asked import Asked, p99_of, queries_of
 from sinkbench.size.lines import lines, plain
 from sinkbench.size.measured import measured, stored_runs
+from sinkbench.size.sizes import Asked, p99_of, queries_of
 from sinkbench.size.sizes import sizes as find_sizes
 
 progress = Console(soft_wrap=True, stderr=True)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Literal, TypedDict, cast
+from typing import Any, Literal
 
 from sinkbench.analysis.samples import Sample, connection_peaks
 from sinkbench.live.events import Events, RunStep, trial_line
@@ -20,72 +20,17 @@ MOST_POINTS = 120
 # Samples at a fixed interval come a little early or late, so this is a little less than half a second.
 SPACING_SECONDS = 0.48
 
-State = Literal["waiting", "pilot", "running", "done", "invalid"]
 Ending = Literal["complete", "interrupted", "failed"]
+Values = dict[str, Any]
+"""What the page gets of a run, or in news what changed of it, as JSON; None is not known.
 
-
-class RunNow(TypedDict):
-    """The run: its id, its end, the time spent and the time left."""
-
-    name: str
-    ending: Ending | None
-    elapsed_seconds: float
-    left_seconds: float | None
-
-
-class StepNow(TypedDict):
-    """The current step, empty before the first, with its phase and progress."""
-
-    number: int
-    total: int
-    name: str
-    phase: str
-    done: int | None
-    records: int | None
-
-
-class CellNow(TypedDict):
-    """A cell: trials taken of the maximum, invalid ones, records lost, and the median of its valid rates."""
-
-    cell: str
-    state: State
-    taken: int
-    of: int | None
-    invalid: int
-    lost: int
-    records_per_second: float | None
-
-
-class LogLine(TypedDict):
-    """A printed line: its number, from 1; whether it is a trial's verdict, and a bad one."""
-
-    number: int
-    text: str
-    verdict: bool
-    bad: bool
-
-
-class ChartSeries(TypedDict):
-    """Series of equal length, oldest point first; None: not known.
-
-    `rate` is per second since the previous point; `servers` are connections of the database."""
-
-    seconds: list[float]
-    rate: list[float | None]
-    lag: list[int | None]
-    clients: list[int | None]
-    servers: list[int | None]
-    cpu: dict[str, list[float | None]]
-
-
-class Snapshot(TypedDict, total=False):
-    """The known parts of a run, or in news those that changed."""
-
-    run: RunNow
-    step: StepNow
-    cells: list[CellNow]
-    readings: ChartSeries
-    lines: list[LogLine]
+    run       name, ending, elapsed_seconds, left_seconds
+    step      the current step, empty before the first: number, total, name; its phase; done of so many records
+    cells     cell; state: waiting, pilot, running, done or invalid; trials taken of the maximum, invalid ones, records
+              lost, records_per_second: the median of its valid rates
+    readings  series of equal length, oldest point first: seconds, rate (per second since the previous point), lag,
+              clients, servers (connections of the database), and cpu by service
+    lines     number, from 1; text; verdict: whether it is a trial's, bad: and a bad one"""
 
 
 @dataclass(frozen=True)
@@ -143,11 +88,11 @@ class LastMinute:
         self._cores.append(cores)
         return True
 
-    def readings(self) -> ChartSeries:
+    def readings(self) -> Values:
         services = dict.fromkeys(name for cores in self._cores for name in cores)
         cpu = {name: [cores.get(name) for cores in self._cores] for name in services}
         names = ("seconds", "rate", "lag", "clients", "servers")
-        return cast("ChartSeries", {**{name: [point[name] for point in self._points] for name in names}, "cpu": cpu})
+        return {**{name: [point[name] for point in self._points] for name in names}, "cpu": cpu}
 
 
 class LiveRun(Events):
@@ -161,14 +106,21 @@ class LiveRun(Events):
         self._ended: float | None = None
         self.ending: Ending | None = None
         self._name = ""
-        self._cells: dict[str, CellNow] = {}
+        self._cells: dict[str, Values] = {}
         self._valid: dict[str, list[TrialRecord]] = {}
         self._step = _step(RunStep(0, 0, "", "trial"))
         self._course = LastMinute()
-        self._lines: deque[LogLine] = deque(maxlen=MOST_LINES)
+        self._lines: deque[Values] = deque(maxlen=MOST_LINES)
         self._said = 0
         self._count = 1
-        self._changed = dict.fromkeys(Snapshot.__annotations__, 1)
+        self._parts: dict[str, Callable[[], object]] = {
+            "run": self._run_now,
+            "step": lambda: self._step,
+            "cells": lambda: [cell.copy() for cell in self._cells.values()],
+            "readings": lambda: self._course.readings(),
+            "lines": lambda: list(self._lines),
+        }
+        self._changed = dict.fromkeys(self._parts, 1)
         self.moment = Moment()
         self.summary: RunSummary | None = None
 
@@ -176,9 +128,8 @@ class LiveRun(Events):
         with self._lock:
             self._name = redacted(run)
             self._valid = {key: [] for key in cells}
-            none: CellNow = {"cell": "", "state": "waiting", "taken": 0, "of": trials, "invalid": 0, "lost": 0,
-                             "records_per_second": None}  # fmt: skip
-            self._cells = {key: {**none, "cell": redacted(key)} for key in cells}
+            none = {"state": "waiting", "taken": 0, "of": trials, "invalid": 0, "lost": 0, "records_per_second": None}
+            self._cells = {key: {"cell": redacted(key), **none} for key in cells}
             for record in kept:
                 self._count_in(record)
             self._note("run", "cells")
@@ -239,21 +190,13 @@ class LiveRun(Events):
                 cell["state"] = _at_rest(cell)
             self._note("run", "step", "cells")
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> Values:
         return self.news()[1]
 
-    def news(self, since: int = 0) -> tuple[int, Snapshot]:
+    def news(self, since: int = 0) -> tuple[int, Values]:
         """Returns the number of this call, and the changes since call number `since`; 0: everything."""
         with self._lock:
-            parts: dict[str, Callable[[], object]] = {
-                "run": self._run_now,
-                "step": lambda: self._step,
-                "cells": lambda: [cell.copy() for cell in self._cells.values()],
-                "readings": self._course.readings,
-                "lines": lambda: list(self._lines),
-            }
-            found = {part: now() for part, now in parts.items() if self._changed[part] > since}
-            return self._count, cast("Snapshot", found)
+            return self._count, {part: now() for part, now in self._parts.items() if self._changed[part] > since}
 
     def _count_in(self, record: TrialRecord) -> None:
         cell, valid = self._cells.get(record.cell), self._valid.get(record.cell, [])
@@ -286,19 +229,19 @@ class LiveRun(Events):
         self._lines.append({"number": self._said, "text": redacted(text), "verdict": verdict, "bad": bad})
         self._note("lines")
 
-    def _run_now(self) -> RunNow:
+    def _run_now(self) -> Values:
         now = self._clock() if self._ended is None else self._ended
         left = None if self._left is None else round(max(self._left - (now - self._step_began), 0.0), 1)
         elapsed = round(now - self._started, 1)
         return {"name": self._name, "ending": self.ending, "elapsed_seconds": elapsed, "left_seconds": left}
 
 
-def _step(step: RunStep) -> StepNow:
+def _step(step: RunStep) -> Values:
     unknown = {"phase": "", "done": None, "records": None}
-    return cast("StepNow", {"number": step.number, "total": step.total, "name": redacted(step.name), **unknown})
+    return {"number": step.number, "total": step.total, "name": redacted(step.name), **unknown}
 
 
-def _at_rest(cell: CellNow) -> State:
+def _at_rest(cell: Values) -> str:
     if not cell["taken"]:
         return "waiting"
     return "invalid" if cell["invalid"] == cell["taken"] else "done"

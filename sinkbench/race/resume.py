@@ -19,7 +19,7 @@ from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.race.replacing import all_cells_left
 from sinkbench.results import Limit, LimitInBlock, Profile, RunSummary, TrialRecord, settled
-from sinkbench.runs.differences import ABSENT, Difference, connector_differences, environment_differences
+from sinkbench.runs.differences import ABSENT, Difference, between, of_named
 from sinkbench.runs.reader import load_connectors, load_summary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
 from sinkbench.secrets import HIDDEN, redacted_values
@@ -59,7 +59,7 @@ class Unfinished:
         cleaned = {key: redacted_values(value) for key, value in environment.items()}
         found = [
             *plan_changes(self.plan, self.summary),
-            *(each.in_words for each in [*changes(was, cleaned), *connector_differences(self.connectors, there)]),
+            *(each.in_words for each in [*changes(was, cleaned), *of_named("connectors", self.connectors, there)]),
         ]
         if found:
             raise ResultsError(
@@ -122,7 +122,7 @@ def changes(was: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> list[
     before, after = had.get(_MEMORY), has.get(_MEMORY)
     if isinstance(before, int) and isinstance(after, int) and abs(after - before) <= _MEMORY_SHARE * before:
         has[_MEMORY] = before
-    return environment_differences(had, has)
+    return list(between("environment", had, has))
 
 
 def as_kept(kept: JsonValue, now: JsonValue) -> JsonValue:
@@ -215,7 +215,7 @@ class Journal:
     def add_sink(self, sink: str, settings: SinkSettings) -> None:
         """Stores a sink's settings. Raises ResultsError if they differ from those of a resumed run's trials."""
         environment = with_sink(self._environment, sink, settings)
-        found = environment_differences(self._environment, environment) if self.resumed else []
+        found = between("environment", self._environment, environment) if self.resumed else ()
         if changed := [each.in_words for each in found if each.a != ABSENT]:
             raise ResultsError(f"{self.folder.path}: cannot be resumed; {'; '.join(changed)}; undo that, or race again")
         self._environment = environment

@@ -241,7 +241,7 @@ def _followed(live: LiveRun, ports: Ports, say: Callable[[str], None]) -> Iterat
 
             say(f"live: {opened.enter_context(LivePage(live, ports.page)).address}")
         if ports.metrics is not None:
-            from sinkbench.live.metrics import metrics_endpoint
+            from sinkbench.live.page import metrics_endpoint
 
             say(f"metrics: {opened.enter_context(metrics_endpoint(live, ports.metrics)).address}metrics")
         try:

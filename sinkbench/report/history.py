@@ -37,13 +37,15 @@ def _figures(key: str, rows: Sequence[Row], new: Sequence[Change]) -> Iterator[F
         drawn = [_line(*each, name) for each in (("run", known), ("first run after a change", marked)) if each[1]]
         if drawn:
             text = f"{figure} of {len(known)} runs: {', '.join(each.in_words for each in changed) or 'no change'}"
-            svg = lines(f"{name}-{key}", drawn, "run", figure, list(known))
+            svg = lines(f"{name}-{key}", drawn, "run", figure)
             yield Figure(
                 "From the oldest to the newest run; a bar is the 95 % interval.", [Chart(text, svg)], COLUMNS[figure]
             )
 
 
 def _line(title: str, rows: Mapping[int, Row], name: str) -> LineSeries:
-    x, y = list(rows), [row[name] for row in rows.values()]
-    low, high = ([row.get(f"{name}_interval_{end}") or row[name] for row in rows.values()] for end in ("low", "high"))
-    return LineSeries(title, x, y, low, high, list(zip(x, y, strict=True)) if title == "run" else [])
+    points = [
+        (x, row[name], row.get(f"{name}_interval_low") or row[name], row.get(f"{name}_interval_high") or row[name])
+        for x, row in rows.items()
+    ]
+    return LineSeries(title, points, [(x, y) for x, y, *_ in points] if title == "run" else [])

@@ -1,6 +1,6 @@
 """The first screen of a report: question and answer, the chart of rates, risks, and how to reproduce it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from sinkbench.analysis.words import whole
 from sinkbench.metrics.metric import find
@@ -60,13 +60,8 @@ def opening(kept: StoredRun, rate: float | None = None) -> Opening:
 
 def about(kept: StoredRun) -> list[str]:
     """Date, load, versions and machine, below the question."""
-    versions = kept.summary.environment.get("versions")
-    known = versions if isinstance(versions, Mapping) else {}
-    found = [
-        " ".join(filter(None, (name, str(known[key]).partition(" (")[0])))
-        for key, name in _VERSIONS.items()
-        if known.get(key)
-    ]
+    known = {name: find(kept.summary.environment, f"versions.{key}") for key, name in _VERSIONS.items()}
+    found = [" ".join(filter(None, (name, str(each).partition(" (")[0]))) for name, each in known.items() if each]
     first, machine, _, *resumed = title(kept)
     load = load_in_words(kept)
     size = record_bytes(kept)
@@ -77,17 +72,14 @@ def about(kept: StoredRun) -> list[str]:
 
 def rates(summary: RunSummary, trials: list[TrialRecord], required: float | None = None) -> Figure | None:
     """Every trial's rate, by job and cell, a colour a sink; None without rates."""
-    taken: dict[str, list[TrialRecord]] = {}
-    for trial in trials:
-        if not trial.pilot and not trial.reasons and trial.records_per_second is not None:
-            taken.setdefault(trial.cell, []).append(trial)
+    taken = [each for each in trials if not each.pilot and not each.reasons and each.records_per_second is not None]
     groups = []
     for heading, cells in jobs(summary):
         made = []
         for cell in cells:
             if (median := seen_rate(cell)) is not None:
                 text = f"{whole(median)}{' not final' if cell.at_least else '' if cell.passed else ' NOT PASSED'}"
-                final, own = cell.at_least is None, taken.get(cell.cell, [])
+                final, own = cell.at_least is None, [trial for trial in taken if trial.cell == cell.cell]
                 dots = [(trial.records_per_second or 0.0, final and trial.warm is not False) for trial in own]
                 made.append(Point(cell_name(cell, summary), cell.sink, text, median, dots))
         groups += [(heading, made)] if made else []

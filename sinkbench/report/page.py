@@ -75,12 +75,11 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
 
 
 def _parts(title: str, parts: Sequence[str | RichTable]) -> Iterator[Part]:
-    """Successive lines as one part, and each table."""
-    for _, group in groupby(parts, lambda part: isinstance(part, str)):
-        alike = list(group)
-        if texts := [part for part in alike if isinstance(part, str)]:
-            yield Lines(texts)
-        yield from (of_rich(part, title) for part in alike if not isinstance(part, str))
+    for is_text, some in groupby(parts, key=lambda part: isinstance(part, str)):
+        if is_text:
+            yield Lines([str(line) for line in some])
+        else:
+            yield from (of_rich(part, title) for part in some if isinstance(part, RichTable))
 
 
 def _files(folder: Path) -> tuple[list[Part], list[str]]:
@@ -106,7 +105,7 @@ def _flame_graphs(profiles: Sequence[Profile]) -> list[Table]:
 
 
 def _environment(summary: RunSummary) -> list[Table]:
-    rows = [(name, _value(value)) for name, value in flat(summary.environment, separator=": ")]
+    rows = [(name, _value(value)) for name, value in flat(summary.environment, ": ")]
     return [Table(("what", "found"), rows, "What the run was taken on", sentences=(1,))] if rows else []
 
 
@@ -128,7 +127,7 @@ def html_of(title: str, heading: Sequence[str], opening: Opening, sections: Sequ
     pages.filters["anchor"] = anchor
     style = Markup(pages.get_template("style.css").render())  # noqa: S704
     shown = [section for section in sections if section.parts]
-    if meanings := _meanings([*opening.sections, *shown]):
+    if meanings := _meanings([*opening.figures, *opening.asides, *shown]):
         shown.append(PageSection("figures", "What each figure means", [Meanings(meanings)]))
     texts = {"title": title, "heading": heading, "opening": opening}
     page = pages.get_template("page.html")

@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rich.table import Table as RichTable
-from rich.text import Text
 
 from sinkbench.metrics import COLUMNS
 from sinkbench.metrics.metric import one_line
@@ -82,26 +81,17 @@ class Opening:
     figures: Sequence[PageSection] = ()
     asides: Sequence[PageSection] = ()
 
-    @property
-    def sections(self) -> list[PageSection]:
-        """The sections with parts, in their order on the page."""
-        return [section for section in (*self.figures, *self.asides) if section.parts]
-
 
 def of_rich(table: RichTable, caption: str) -> Table:
     columns = table.columns
-    cells = [[_plain(cell) for cell in column.cells] for column in columns]
+    cells = [list(map(str, column.cells)) for column in columns]
     # A terminal shows a name once for several rows; a screen reader needs it in each row.
     for row in range(1, table.row_count):
         cells[0][row] = cells[0][row] or cells[0][row - 1]
     return Table(
-        headers=[one_line(_plain(column.header)) for column in columns],
+        headers=[one_line(str(column.header)) for column in columns],
         rows=list(zip(*cells, strict=True)),
         caption=caption,
         numbers=[place for place, column in enumerate(columns) if column.justify == "right"],
         sentences=[place for place, column in enumerate(columns) if column.overflow == "fold"],
     )
-
-
-def _plain(cell: object) -> str:
-    return cell.plain if isinstance(cell, Text) else str(cell)

@@ -124,13 +124,10 @@ _MARK_DASHES = "8 3"
 
 @dataclass(frozen=True)
 class LineSeries:
-    """A series over x; `low` and `high` are the ends of its bars, `curve` is a line without points."""
+    """Points with x, y and the lower and upper end of a bar, by x; `curve` is a line without points."""
 
     name: str
-    x: Sequence[float]
-    y: Sequence[float]
-    low: Sequence[float]
-    high: Sequence[float]
+    points: Sequence[tuple[float, float, float, float]]
     curve: Sequence[tuple[float, float]] = ()
 
 
@@ -179,40 +176,38 @@ def points(
     return drawing.svg()
 
 
-def bars(
-    key: str, rows: Sequence[tuple[str, Mapping[str, float]]], x_label: str, names: Sequence[str], ends: Sequence[str]
-) -> str:
+def bars(key: str, rows: Sequence[tuple[str, Mapping[str, float], str]], x_label: str, names: Sequence[str]) -> str:
     """A bar per name: its parts, stacked, and a text at its end. `names` orders the parts, for one style everywhere."""
-    sums = [sum(parts.values()) for _, parts in rows]
-    drawing, x, ys = _rows(key, [(name, "", "") for name, _ in rows], max(sums) * 1.16, x_label)
-    for (_, parts), total, end, y in zip(rows, sums, ends, ys, strict=True):
+    most = max(sum(parts.values()) for _, parts, _ in rows)
+    drawing, x, ys = _rows(key, [(name, "", "") for name, *_ in rows], most * 1.16, x_label)
+    for (_, parts, end), y in zip(rows, ys, strict=True):
         start = 0.0
         for place, name in enumerate(names):
             if parts.get(name):
                 drawing.bar(x(start), y - 7, x(start + parts[name]) - x(start), 14, place)
                 start += parts[name]
-        drawing.text(x(total) + 4, y + 4, end)
+        drawing.text(x(start) + 4, y + 4, end)
     drawing.legend(names, lambda left, y, place: drawing.bar(left - 13, y - 5, 26, 10, place))
     return drawing.svg()
 
 
-def lines(key: str, shown: Sequence[LineSeries], x_label: str, y_label: str, x_ticks: Sequence[float]) -> str:
+def lines(key: str, shown: Sequence[LineSeries], x_label: str, y_label: str) -> str:
     """Points with bars, and curves; the label of y is the title. Points with the same x are drawn side by side."""
     drawing = Drawing(key, WIDTH, 260)
-    most = max(value for each in shown for value in (*each.high, *(y for _, y in each.curve))) * 1.05 or 1.0
-    first, last = min(x_ticks), max(x_ticks)
-    x, y = _scale(first, last, 52, WIDTH - 20), _scale(0, most, 220, 22)
+    most = max(ends[-1] for each in shown for ends in (*each.points, *each.curve)) * 1.05 or 1.0
+    places = sorted({at for each in shown for at, *_ in each.points})
+    x, y = scale(places[0], places[-1], 52, WIDTH - 20), scale(0, most, 220, 22)
     drawing.text(52, 12, y_label)
     for tick in ticks(most):
         drawing.line([(52, y(tick)), (WIDTH - _SIDE, y(tick))], "grid")
         drawing.text(46, y(tick) + 4, short(tick), "end")
-    for tick in far_apart(x_ticks):
+    for tick in far_apart(places):
         drawing.text(x(tick), 236, f"{tick:g}", "middle")
     drawing.text((52 + WIDTH) / 2, 254, x_label, "middle")
     for place, each in enumerate(shown):
         aside = (place - (len(shown) - 1) / 2) * _ASIDE
         drawing.line([(x(at), y(value)) for at, value in each.curve], series(place), 1.8, dashes(place))
-        for at, value, low, high in zip(each.x, each.y, each.low, each.high, strict=True):
+        for at, value, low, high in each.points:
             drawing.line([(x(at) + aside, y(low)), (x(at) + aside, y(high))], series(place), 1.6)
             drawing.mark(x(at) + aside, y(value), place)
     drawing.legend([each.name for each in shown], drawing.mark)
@@ -235,7 +230,7 @@ def _rows(
     """Rows with name and a text at the other end, or a heading, above a scale to `most`; returns scale and rows."""
     foot = _TOP + _ROW * len(rows)
     drawing = Drawing(key, WIDTH, foot + _FOOT)
-    x = _scale(0, most or 1.0, _SIDE, WIDTH - _SIDE)
+    x = scale(0, most or 1.0, _SIDE, WIDTH - _SIDE)
     for tick in ticks(most or 1.0):
         drawing.line([(x(tick), _TOP), (x(tick), foot)], "grid")
         drawing.text(x(tick), foot + 14, short(tick), "middle")
@@ -251,6 +246,6 @@ def _rows(
     return drawing, x, ys
 
 
-def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
+def scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
     each = (end - start) / (high - low or 1.0)
     return lambda value: start + (value - low) * each

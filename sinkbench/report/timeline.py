@@ -13,23 +13,13 @@ import numpy.typing as npt
 from loadgen.reading import read_text
 from sinkbench.errors import ResultsError
 from sinkbench.report.parts import Chart, Figure, Lines, Part
-from sinkbench.report.plots import Drawing, dashes, series, short, ticks
+from sinkbench.report.plots import Drawing, dashes, scale, series, short, ticks
 from sinkbench.results import TrialRecord
 
 SHORTEST_STEP_SECONDS = 0.5
 # Even hours of samples are smaller.
 _MOST_BYTES = 2**28
 Series = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class SampleColumns:
-    """The samples of one trial: seconds, records stored, and the lag; NaN is unknown. Lag is records in the topic
-    and not in the sink; if the topic was not read, those not committed by the group."""
-
-    seconds: Series
-    stored: Series
-    lag: Series
 
 
 @dataclass(frozen=True)
@@ -42,8 +32,10 @@ class Course:
     lag: Series
 
 
-def read_samples(path: Path) -> SampleColumns | str:
-    """The samples in a file, or why there are none."""
+def read_samples(path: Path) -> Series | str:
+    """The samples in a file, or why there are none: a row of seconds, one of records stored, and one of the lag; NaN is
+    unknown. Lag is records in the topic and not in the sink; if the topic was not read, those not committed by the
+    group."""
     try:
         rows = csv.DictReader(io.StringIO(read_text(path, ResultsError, _MOST_BYTES), newline=""))
         header = rows.fieldnames or ()
@@ -71,14 +63,13 @@ def read_samples(path: Path) -> SampleColumns | str:
         found[:, 2] = np.maximum(found[:, 2] - found[:, 1], 0)
     if len(found) < 2:
         return "has fewer than two samples"
-    return SampleColumns(*found.T)
+    return found.T
 
 
-def course_of(readings: SampleColumns, most: int) -> Course | None:
+def course_of(readings: Series, most: int) -> Course | None:
     """The course of a trial in at most `most` steps of at least half a second; None if the samples show none.
     Records stored are interpolated at the ends of a step."""
-    known = np.isfinite(readings.stored)
-    times, stored = readings.seconds[known], readings.stored[known]
+    times, stored, _ = readings[:, np.isfinite(readings[1])]
     if len(times) < 2 or times[-1] <= times[0]:
         return None
     whole = float(times[-1] - times[0])
@@ -86,15 +77,11 @@ def course_of(readings: SampleColumns, most: int) -> Course | None:
     edges = np.linspace(times[0], times[-1], count + 1)
     rates = np.diff(np.interp(edges, times, stored)) / np.diff(edges)
     rates[np.histogram(times, edges)[0] == 0] = math.nan
-    return Course(whole / count, edges[1:] - times[0], rates, _largest(readings, edges))
-
-
-def _largest(readings: SampleColumns, edges: Series) -> Series:
-    largest = np.full(len(edges) - 1, math.nan)
-    steps = np.clip(np.searchsorted(edges, readings.seconds, side="right") - 1, 0, len(largest) - 1)
+    largest = np.full(count, math.nan)
+    steps = np.clip(np.searchsorted(edges, readings[0], side="right") - 1, 0, count - 1)
     # fmax ignores NaN.
-    np.fmax.at(largest, steps, readings.lag)
-    return largest
+    np.fmax.at(largest, steps, readings[2])
+    return Course(whole / count, edges[1:] - times[0], rates, largest)
 
 
 MOST_CHARTS = 120
@@ -140,24 +127,25 @@ def timeline(names: Mapping[str, str], trials: Sequence[TrialRecord], courses: M
     """A figure for each cell of `names` with a chart per trial that has a course (by its id), after a legend."""
     figures = []
     for place, (cell, name) in enumerate(names.items()):
-        if shown := [trial for trial in trials if trial.cell == cell and trial.trial in courses]:
-            figures.append(_figure(f"t{place}", name, shown, courses))
+        own = [(each, courses[each.trial]) for each in trials if each.cell == cell and each.trial in courses]
+        figures += [_figure(f"t{place}", name, own)] if own else []
     said = [_HOW_TO_READ, *([_OF_FAULTS] if any(trial.recovery for trial in trials) else [])]
     return [Lines(said), *figures] if figures else []
 
 
-def _figure(key: str, name: str, trials: Sequence[TrialRecord], courses: Mapping[str, Course]) -> Figure:
-    found = [courses[trial.trial] for trial in trials]
-    highest = _highest([course.records_per_second for course in found])
-    largest = _highest([course.lag for course in found])
-    longest = max(float(course.seconds[-1]) for course in found)
-    scales = (longest, highest, largest)
-    pictures = [_draw(f"{key}-{at}", *each, scales) for at, each in enumerate(zip(trials, found, strict=True))]
+def _figure(key: str, name: str, found: Sequence[tuple[TrialRecord, Course]]) -> Figure:
+    courses = [course for _, course in found]
+    rates, lags = [course.records_per_second for course in courses], [course.lag for course in courses]
+    scales = (max(float(course.seconds[-1]) for course in courses), _highest(rates), _highest(lags))
     charts = [
-        Chart(label=_label(name, trial, course), svg=svg, heading=f"{title_of(trial)}: {_rate(trial)}")
-        for trial, course, svg in zip(trials, found, pictures, strict=True)
+        Chart(
+            label=_label(name, trial, course),
+            svg=_draw(f"{key}-{at}", trial, course, scales),
+            heading=f"{title_of(trial)}: {_rate(trial)}",
+        )
+        for at, (trial, course) in enumerate(found)
     ]
-    steps = sorted({round(course.step_seconds, 2) for course in found})
+    steps = sorted({round(course.step_seconds, 2) for course in courses})
     span = f"{steps[0]:g}" if len(steps) == 1 else f"{steps[0]:g} to {steps[-1]:g}"
     caption = f"{name}: records/s and lag over the seconds of each trial, in steps of {span} s."
     return Figure(caption, charts, "Course of a trial", small=True)
@@ -169,27 +157,25 @@ def _draw(key: str, trial: TrialRecord, course: Course, scales: tuple[float, flo
     drawing = Drawing(key, _WIDTH, 18.0)
     titles = zip(("records/s", "lag, records"), (course.records_per_second, course.lag), highest, strict=True)
     left, right = 40.0, _WIDTH - 10
-
-    def x(second: float) -> float:
-        return left + (right - left) * second / (longest or 1.0)
-
+    x = scale(0, longest, left, right)
     for place, (title, values, most) in enumerate(titles):
         if most is None:
             continue
         top = drawing.height - 2
-        foot, each = top + _PANEL, _PANEL / (1.08 * most or 1.0)
+        foot = top + _PANEL
+        y = scale(0, 1.08 * most, foot, top)
         drawing.text(left, top - 5, title, size=10)
         for tick in ticks(1.08 * most, 2) if most else [0.0]:
-            drawing.line([(left, foot - each * tick), (right, foot - each * tick)], "grid")
-            drawing.text(left - 4, foot - each * tick + 3, short(tick), "end", size=10)
+            drawing.line([(left, y(tick)), (right, y(tick))], "grid")
+            drawing.text(left - 4, y(tick) + 3, short(tick), "end", size=10)
         fault = trial.recovery
         for second in () if fault is None else (fault.began_seconds, fault.ended_seconds):
             if second is not None:
                 drawing.line([(x(second), top), (x(second), foot)], series(3), 1.2)
         shown = zip(course.seconds.tolist(), values.tolist(), strict=True)
-        drawing.line([(x(at), foot - each * value) for at, value in shown], series(2 * place), 1.4, dashes(2 * place))
+        drawing.line([(x(at), y(value)) for at, value in shown], series(2 * place), 1.4, dashes(2 * place))
         if not place and trial.records_per_second is not None:
-            mean = foot - each * trial.records_per_second
+            mean = y(trial.records_per_second)
             drawing.line([(left, mean), (right, mean)], series(1), 1.2, "4 2")
         drawing.height = foot + 18
     for tick in ticks(longest, 3):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sinkbench.analysis.intervals import (
     ALPHA,
@@ -227,15 +227,10 @@ def _span(values: Sequence[float]) -> str:
     return f"{min(values):{form}} to {max(values):{form}}"
 
 
-def _disturbances(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> list[Disturbance]:
-    cores = b.summary.environment.get("cpu_count")
-    return disturbances(_taken(a, one), _taken(b, other), cores if isinstance(cores, int | float) else None)
-
-
-def _explained(found: Sequence[Disturbance]) -> dict[Verdict, str]:
+def _explained(found: Iterable[Disturbance]) -> dict[Verdict, str]:
     sides: dict[Verdict, list[str]] = {}
     for each in found:
-        sides.setdefault("slower" if each.more_in_b else "faster", []).append(each.in_words)
+        sides.setdefault(each.explains, []).append(each.in_words)
     return {verdict: "; ".join(words) for verdict, words in sides.items()}
 
 
@@ -301,36 +296,31 @@ def _verdict(pair: _Pair, alone: float, corrected: float, cells: int, level: flo
     return replace(bare, verdict="no difference found", why=why, smallest_percent=100 * smallest)
 
 
-@dataclass(frozen=True)
-class Disturbance:
-    """One kind of disturbance in a cell's trials in runs A and B: foreign load, or stalls."""
+class Disturbance(NamedTuple):
+    """One kind of disturbance in a cell's trials in runs A and B, foreign load or stalls; it may explain a verdict."""
 
     what: str
-    sentence: str
     a: str
     b: str
-    more_in_b: bool
-
-    @property
-    def in_words(self) -> str:
-        """As `other load took 0.0 cores in run A, 0.5 cores in run B`."""
-        return f"{self.sentence} {self.a} in run A, {self.b} in run B"
+    in_words: str
+    explains: Verdict
 
 
-def disturbances(a: Sequence[TrialRecord], b: Sequence[TrialRecord], cores: float | None) -> list[Disturbance]:
-    """Large differences in disturbance of a cell's valid trials in two runs; without `cores` not in foreign load."""
-    much = math.inf if cores is None else MUCH_FOREIGN * cores
+def _disturbances(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> Iterator[Disturbance]:
+    """Large differences in disturbance of a cell's valid trials; in foreign load only if the machine's cores are known,
+    in words as `other load took 0.0 cores in run A, 0.5 cores in run B`."""
+    cores = b.summary.environment.get("cpu_count")
+    much = MUCH_FOREIGN * cores if isinstance(cores, int | float) else math.inf
     kinds: Sequence[tuple[str, str, Callable[[TrialRecord], float | None], float, Callable[[float], str]]] = (
         ("foreign load", "other load took", lambda trial: trial.foreign_cores, much, "{:.1f} cores".format),
         ("stolen from it", "a hypervisor took", lambda trial: trial.stolen_cores, much, "{:.1f} cores".format),
         ("no new record seen, of a drain", "no new record was seen for", _stalled, MUCH_STALLED, percent),
     )
-    found = []
     for what, sentence, of_trial, most, shown in kinds:
-        before, after = (median_known(map(of_trial, trials)) for trials in (a, b))
+        before, after = (median_known(map(of_trial, _taken(run, cell))) for run, cell in ((a, one), (b, other)))
         if before is not None and after is not None and abs(after - before) > most:
-            found.append(Disturbance(what, sentence, shown(before), shown(after), more_in_b=after > before))
-    return found
+            words = f"{sentence} {shown(before)} in run A, {shown(after)} in run B"
+            yield Disturbance(what, shown(before), shown(after), words, "slower" if after > before else "faster")
 
 
 def _stalled(trial: TrialRecord) -> float | None:

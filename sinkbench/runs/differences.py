@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -13,6 +13,7 @@ from sinkbench.results import CellSummary
 from sinkbench.runs.reader import StoredRun
 
 ABSENT = "(none)"
+Content = JsonValue | Mapping[str, JsonValue]
 _SECRET = re.compile(r"password|passwd|secret|token|credential|api[._-]?key", re.IGNORECASE)
 # In an address: user:secret@host, and ?password=secret.
 _IN_ADDRESS = re.compile(r"(://[^/@:\s]*:|(?:password|secret|token)=)[^@&;\s]+(?=[@&;\s]|$)", re.IGNORECASE)
@@ -42,10 +43,10 @@ def differences(a: StoredRun, b: StoredRun) -> list[Difference]:
     """All keys of the environment, the plan and the connector files whose values differ. A connector file in only
     one run is one difference. Values of keys that look like secrets are hidden."""
     return [
-        *environment_differences(a.summary.environment, b.summary.environment),
-        *_between("plan", _plan(a.plan), _plan(b.plan)),
-        *_of_named("plan pipelines", pipelines(a.plan), pipelines(b.plan)),
-        *connector_differences(a.connectors, b.connectors),
+        *between("environment", a.summary.environment, b.summary.environment),
+        *between("plan", *(conditions(each.plan, _OF_NO_EFFECT | {"pipelines"}) for each in (a, b))),
+        *of_named("plan pipelines", pipelines(a.plan), pipelines(b.plan)),
+        *of_named("connectors", a.connectors, b.connectors),
     ]
 
 
@@ -64,8 +65,8 @@ def versions_of(environment: Mapping[str, JsonValue]) -> dict[str, str]:
     return {name: str(version) for each in found for name, version in each.items() if version is not None}
 
 
-def conditions(plan: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    return {key: value for key, value in plan.items() if key not in _NO_CONDITIONS}
+def conditions(plan: Mapping[str, JsonValue], without: Set[str] = _NO_CONDITIONS) -> dict[str, JsonValue]:
+    return {key: value for key, value in plan.items() if key not in without}
 
 
 def why_not_alike(a: StoredRun, b: StoredRun) -> str:
@@ -73,22 +74,13 @@ def why_not_alike(a: StoredRun, b: StoredRun) -> str:
     machines = [machine_of(run.summary.environment) for run in (a, b)]
     if machines[0] != machines[1]:
         return f"was measured on another machine: {machines[0]}; this one is: {machines[1]}"
-    found = [each.in_words for each in _between("", conditions(a.plan), conditions(b.plan))]
+    found = [each.in_words for each in between("", conditions(a.plan), conditions(b.plan))]
     return f"is of another plan: {few_of(found)}" if found else ""
-
-
-def environment_differences(a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]) -> list[Difference]:
-    """Differences between two environments; a nested key as `environment versions.connect`."""
-    return list(_between("environment", dict(a), dict(b)))
-
-
-def connector_differences(a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]) -> list[Difference]:
-    return list(_of_named("connectors", a, b))
 
 
 def record_differences(a: StoredRun, b: StoredRun) -> list[Difference]:
     """Differences in the keys of the plan's `load`; the user's own records are compared by digest, not by file name."""
-    return list(_between("", *map(_load, (a, b))))
+    return list(between("", *map(_load, (a, b))))
 
 
 def _load(run: StoredRun) -> dict[str, JsonValue]:
@@ -105,7 +97,7 @@ def _load(run: StoredRun) -> dict[str, JsonValue]:
 
 def durability_differences(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> list[Difference]:
     """Differences in the durability of Kafka and of the sink between two cells, as far as both runs know it."""
-    found = _between("", _durability(a, one), _durability(b, other))
+    found = between("", _durability(a, one), _durability(b, other))
     return [each for each in found if ABSENT not in (each.a, each.b)]
 
 
@@ -119,10 +111,6 @@ def _durability(run: StoredRun, cell: CellSummary) -> dict[str, JsonValue]:
     return {key: value for key, value in found.items() if value}
 
 
-def _plan(plan: Mapping[str, JsonValue]) -> JsonValue:
-    return {key: value for key, value in plan.items() if key != "pipelines" and key not in _OF_NO_EFFECT}
-
-
 def pipelines(plan: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """The entries of a plan by the labels of their cells."""
     found = plan.get("pipelines")
@@ -130,15 +118,16 @@ def pipelines(plan: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return {str(entry.get("label") or entry.get("pipeline")): entry for entry in entries}
 
 
-def _of_named(what: str, a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]) -> Iterator[Difference]:
+def of_named(what: str, a: Mapping[str, JsonValue], b: Mapping[str, JsonValue]) -> Iterator[Difference]:
     for name in dict.fromkeys([*a, *b]):
         if name in a and name in b:
-            yield from _between(f"{what} {name}", a[name], b[name])
+            yield from between(f"{what} {name}", a[name], b[name])
         else:
             yield Difference(f"{what} {name}", *("listed" if name in each else ABSENT for each in (a, b)))
 
 
-def _between(what: str, a: JsonValue, b: JsonValue) -> Iterator[Difference]:
+def between(what: str, a: Content, b: Content) -> Iterator[Difference]:
+    """Differences between two contents; a nested key as `environment versions.connect`."""
     first, second = dict(flat(a)), dict(flat(b))
     for key in dict.fromkeys([*first, *second]):
         one, other = (
@@ -149,13 +138,13 @@ def _between(what: str, a: JsonValue, b: JsonValue) -> Iterator[Difference]:
             yield Difference(name, *(_shown(key, each) for each in (first, second)))
 
 
-def flat(content: JsonValue, above: str = "", separator: str = ".") -> Iterator[tuple[str, JsonValue]]:
-    """Each value that is no mapping, by its keys with a separator between them."""
-    if not isinstance(content, dict):
+def flat(content: Content, separator: str = ".", above: str = "") -> Iterator[tuple[str, JsonValue]]:
+    """Each value that is no mapping, by its key with those above it."""
+    if not isinstance(content, Mapping):
         yield above, content
         return
     for key, value in content.items():
-        yield from flat(value, f"{above}{separator}{key}" if above else str(key), separator)
+        yield from flat(value, separator, f"{above}{separator}{key}" if above else str(key))
 
 
 def _shown(key: str, values: Mapping[str, JsonValue]) -> str:

@@ -43,23 +43,15 @@ def gate(comparison: Comparison, slower: float | None, more_cpu: float | None = 
 
 
 def _gate(cells: Sequence[Compared], word: str, percent: float) -> Gate:
-    worse = [
-        f"{cell.name} ({change:.1f} %)"
-        for cell in cells
-        if cell.verdict == word and cell.ratio is not None and (change := 100 * abs(1 - cell.ratio)) > percent
-    ]
-    excused = [
-        f"{cell.name} ({100 * abs(1 - cell.ratio):.1f} %)"
-        for cell in cells
-        if cell.verdict == "cannot tell" and cell.ratio is not None and 1 - cell.ratio > percent / 100
-    ]
+    def beyond(figures: Mapping[str, float]) -> list[str]:
+        return [f"{name} ({each:.1f} %)" for name, each in figures.items() if each > percent]
+
+    less = {cell.name: 100 * (1 - cell.ratio) for cell in cells if cell.ratio is not None}
+    worse = beyond({cell.name: abs(less.get(cell.name, 0)) for cell in cells if cell.verdict == word})
+    excused = beyond({cell.name: less.get(cell.name, 0) for cell in cells if cell.verdict == "cannot tell"})
     told = [cell for cell in cells if cell.verdict not in ("cannot tell", TOO_FEW, "not comparable")]
     few = [cell.name for cell in cells if cell.verdict == TOO_FEW]
-    unseen = [
-        f"{cell.name} ({cell.smallest_percent:.1f} %)"
-        for cell in told
-        if cell.smallest_percent is not None and cell.smallest_percent > percent
-    ]
+    unseen = beyond({cell.name: cell.smallest_percent or 0 for cell in told})
     # Cells with an explanation are listed separately.
     untold = [cell for cell in cells if cell not in told and cell.verdict != "cannot tell"]
     inconclusive = [cell.name for cell in untold if not cell.broken]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -189,11 +190,9 @@ def _with_trials(root: Path) -> list[RunRow]:
 
 def newest_two(root: Path) -> tuple[Path, Path]:
     """The newest run and the one of the same plan before it, the older first. ResultsError if there are no two."""
-    runs = _with_trials(root)
-    for place, row in enumerate(runs):
-        for other in runs[place + 1 :]:
-            if row.summary and other.summary and row.summary.plan.name == other.summary.plan.name:
-                return root / other.run, root / row.run
+    for row, other in combinations(_with_trials(root), 2):
+        if row.summary and other.summary and row.summary.plan.name == other.summary.plan.name:
+            return root / other.run, root / row.run
     raise ResultsError(f"{root}: there are no two runs of one plan; name the runs: sinkbench compare RUN RUN")
 
 

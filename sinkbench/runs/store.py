@@ -142,13 +142,9 @@ def read_trials(path: Path) -> list[TrialRecord]:
     for number, line in enumerate(lines[:-1], start=1):
         try:
             trials.append(TrialRecord.model_validate(parse_json(line)))
-        except ValidationError as invalid:
-            reason = _first(invalid)
         except ValueError as broken:
-            reason = str(broken)
-        else:
-            continue
-        raise UserError(f"{path}:{number}: is not a trial ({reason}); restore or remove the line")
+            reason = _first(broken) if isinstance(broken, ValidationError) else broken
+            raise UserError(f"{path}:{number}: is not a trial ({reason}); restore or remove the line") from None
     return settled(trials)
 
 

@@ -7,9 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from sinkbench.analysis.words import NOT_MEASURED, few_of, in_time, milliseconds, percent, significant, whole
-from sinkbench.size.asked import Asked
 from sinkbench.size.model import TWICE, Figure
-from sinkbench.size.sizes import Size
+from sinkbench.size.sizes import Asked, Size
 from sinkbench.tables.text import cut
 
 WIDTH, MOST_LINES = 100, 40

@@ -253,16 +253,13 @@ def _differ_in_connector(one: CellSummary, other: CellSummary) -> bool:
 
 
 def _differ_in_batches(one: CellSummary, other: CellSummary) -> bool:
-    sizes = one.records_per_write, other.records_per_write
-    if None in sizes or one.connector is None or not _alike(one, other, "connector", "target", "pool"):
-        return False
-    return (sizes[0] or 0.0) < ONE_BY_ONE <= (sizes[1] or 0.0)
+    known = None not in (one.connector, one.records_per_write) and _alike(one, other, "connector", "target", "pool")
+    return known and (one.records_per_write or 0.0) < ONE_BY_ONE <= (other.records_per_write or 0.0)
 
 
 def _differ_in_indexes(one: CellSummary, other: CellSummary) -> bool:
-    jobs = job_of(one), job_of(other)
-    known = jobs[0] is not None and jobs[1] is not None
-    return known and _alike(one, other, "pipeline", "overrides") and (jobs[0] or Job()) < (jobs[1] or Job())
+    job = job_of(one)
+    return job is not None and job < (job_of(other) or Job()) and _alike(one, other, "pipeline", "overrides")
 
 
 def _differ_in_pooler(one: CellSummary, other: CellSummary) -> bool:

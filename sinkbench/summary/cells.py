@@ -15,8 +15,6 @@ from sinkbench.plan.plan import Plan
 from sinkbench.plan.schedule import CapacitySearch, searches_of
 from sinkbench.results import CellSummary, Limit, PlanRef, Profile, RunSummary, Scaling, TrialRecord
 
-__all__ = ["cpu_by_block", "scalings", "summarize", "valid_by_block"]
-
 
 def summarize(
     cells: Sequence[Cell],

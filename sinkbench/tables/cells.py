@@ -149,12 +149,13 @@ def is_load(summary: RunSummary) -> bool:
     return bool(summary.cells) and summary.cells[0].mode in ("sustain", "capacity", "faults")
 
 
-def main_tables(summary: RunSummary, width: int = WIDTH) -> list[str | Table | None]:
+def main_tables(summary: RunSummary, width: int = WIDTH) -> list[str | Table]:
     """The result of a run in the tables of its mode."""
     if is_faults(summary):
         return [matrix_table(summary), fault_line(summary), *fault_lines(summary)]
     rates = LOADS if is_load(summary) else CELLS
-    return [*(cell_table(key, summary, width) for key in (rates, RESCALES)), kafka_table(summary)]
+    tables = [*(cell_table(key, summary, width) for key in (rates, RESCALES)), kafka_table(summary)]
+    return [table for table in tables if table is not None]
 
 
 def trial_table(summary: RunSummary, trials: Sequence[TrialRecord]) -> Table | None:

@@ -96,7 +96,7 @@ def _json(summary: RunSummary) -> str:
 
 
 def _markdown(summary: RunSummary) -> str:
-    parts = [part for part in main_tables(summary, _ANY_WIDTH) if part is not None]
+    parts = main_tables(summary, _ANY_WIDTH)
     below = [line.removeprefix("* ") for line in [*answer_lines(summary), *remarks(summary)]]
     return markdown([heading(summary), parts[:1], [*parts[1:], *below]])
 

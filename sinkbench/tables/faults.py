@@ -31,12 +31,9 @@ def is_faults(summary: RunSummary) -> bool:
 def matrix_cells(summary: RunSummary) -> tuple[list[str], list[str], dict[tuple[str, str], CellSummary]]:
     """The faults and the pipelines in the plan's order, and the cell of each pair. Each load or number of tasks is a
     separate pipeline, named by the cell's key without the fault."""
-    found: dict[tuple[str, str], CellSummary] = {}
-    places = dict.fromkeys(_place(cell) for cell in summary.cells)
-    labels = [cell.label for cell in {_place(each): each for each in summary.cells}.values()]
-    names = dict(zip(places, labels if len(set(labels)) == len(labels) else places, strict=True))
-    for cell in summary.cells:
-        found[cell.fault or "", names[_place(cell)]] = cell
+    places = {_place(cell): cell.label for cell in summary.cells}
+    names = places if len(set(places.values())) == len(places) else {place: place for place in places}
+    found = {(cell.fault or "", names[_place(cell)]): cell for cell in summary.cells}
     return list(dict.fromkeys(fault for fault, _ in found)), list(names.values()), found
 
 

@@ -120,9 +120,7 @@ def columns_of(key: str, summary: RunSummary) -> Sequence[Column]:
 def cpu_table(summary: RunSummary) -> Table | None:
     """CPU seconds per million records by service, and what JIT and GC took of them; None if not measured."""
     cells = [(cell, cpu_by_service(cell)) for cell in summary.cells]
-    most: dict[str, float] = {}
-    for name, seconds in (each for _, found in cells for each in found.items()):
-        most[name] = max(most.get(name, 0.0), seconds)
+    most = {name: max(found.get(name, 0.0) for _, found in cells) for _, each in cells for name in each}
     names = sorted(most, key=lambda name: (-most[name], name))
     if not names:
         return None

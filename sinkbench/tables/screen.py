@@ -210,10 +210,9 @@ def result(summary: RunSummary, width: int = WIDTH) -> tuple[list[str | Table], 
     """The table of a run's results as lines, or the tables of its mode, and the notes below."""
     if is_load(summary) or not compared_cells(summary):
         failed = [f"{cell_name(cell, summary)}: {cell.verdict}." for cell in summary.cells if not cell.passed]
-        return [part for part in main_tables(summary, width) if part is not None], failed
+        return main_tables(summary, width), failed
     groups, notes = rows(summary)
-    lines: list[str | Table] = [*_aligned(groups, width)]
-    return [*lines, "", *(part for part in main_tables(summary, width)[1:] if part is not None)], notes
+    return [*_aligned(groups, width), "", *main_tables(summary, width)[1:]], notes
 
 
 def _aligned(groups: Sequence[tuple[str, Sequence[Sequence[str]]]], width: int) -> Iterator[str]:

@@ -179,7 +179,7 @@ def _report(run: Path, kept: StoredRun) -> str:
     """A report in words: its first screen, then its sections with their tables, a line a row."""
     first = opening(kept, 20_000.0)
     lines = [first.question, *about(kept), *first.lead]
-    for section in [*first.sections, *sections_of(kept, run)]:
+    for section in [*first.figures, *first.asides, *sections_of(kept, run)]:
         if section.key not in _NOT_REPORTED and section.parts:
             lines += ["", f"# {section.title}", *_said(section)]
     return _lines(lines)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from sinkbench.analysis.deadletters import QUEUE
 from sinkbench.analysis.words import counted, few_of, in_time
 from sinkbench.doctor.configs import batch_of, one_by_one, poll_of, request_bytes
-from sinkbench.doctor.diagnosis import Area, Connector, Facts, Found, NotSeen, Rule
+from sinkbench.doctor.diagnosis import Area, Connector, Facts, Found, NotSeen
 
 # With fewer records per partition, chance alone leaves some empty.
 LEAST_PER_PARTITION = 20
@@ -197,21 +197,3 @@ def durability_differs(facts: Facts) -> Iterator[Found]:
     for name, lines in found.items():
         if lines and safe:
             yield Found(name, f"{', '.join(lines)}; {' and '.join(safe)} has what it acknowledges on its disk")
-
-
-RULES = (
-    Rule("race-refused", (), race_refused),
-    Rule("failed-tasks", (Area.CONNECT,), failed_tasks),
-    Rule("uneven-tasks", (Area.CONNECT,), uneven_tasks),
-    Rule("other-connectors", (Area.CONNECT,), other_connectors),
-    Rule("more-tasks-than-partitions", (Area.CONNECT, Area.KAFKA), more_tasks_than_partitions),
-    Rule("few-keys", (), few_keys),
-    Rule("empty-partitions", (Area.CONNECT, Area.KAFKA), empty_partitions),
-    Rule("request-a-record", (), request_a_record),
-    Rule("batch-beyond-poll", (), batch_beyond_poll),
-    Rule("small-requests", (), small_requests),
-    Rule("standing-still", (Area.CONNECT, Area.KAFKA), standing_still),
-    Rule("lag-grows", (Area.CONNECT, Area.KAFKA), lag_grows),
-    Rule("no-dead-letter-queue", (), no_dead_letter_queue),
-    Rule("durability-differs", (Area.SINKS,), durability_differs),
-)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sinkbench.analysis.words import percent
 from sinkbench.doctor.configs import pool_of
-from sinkbench.doctor.diagnosis import Area, Connector, Facts, Found, NotSeen, Rule
+from sinkbench.doctor.diagnosis import Connector, Facts, Found, NotSeen
 from sinkbench.sinks.values import DataNode, Pooler
 
 # Below this the kernel begins to kill processes.
@@ -154,13 +154,3 @@ def little_disk(facts: Facts) -> Iterator[Found]:
             "disk",
             f"{free / 1e9:.1f} GB free where the services keep their data, at least {least / 1e9:.0f} GB are needed",
         )
-
-
-RULES = (
-    Rule("too-many-connections", (Area.CONNECT, Area.DATABASE), too_many_connections),
-    Rule("small-pool", (Area.CONNECT, Area.POOLER), small_pool),
-    Rule("prepared-statements", (Area.POOLER,), prepared_statements),
-    Rule("full-disk", (Area.CLUSTER,), full_disk),
-    Rule("little-memory", (Area.MEMORY,), little_memory),
-    Rule("little-disk", (Area.DISK,), little_disk),
-)

@@ -93,8 +93,9 @@ def test_no_rate_is_above_what_a_sink_that_takes_one_batch_after_the_other_can_d
             with turn:
                 super().write(batch)
 
+    start = time.monotonic() + SECONDS / 5
     with ThreadPoolExecutor(4) as clients:
-        found = list(clients.map(lambda number: write(InTurn(each), b"%d" % number, records=10), range(4)))
+        found = list(clients.map(lambda batch: write_for(InTurn(each), [[batch]], 10, start, SECONDS), (b"1",) * 4))
     assert rate_of(found) <= 10 / each
 
 

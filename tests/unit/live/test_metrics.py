@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sinkbench import secrets
 from sinkbench.errors import SettingsError
 from sinkbench.live.events import RunStep
-from sinkbench.live.metrics import metrics_endpoint
+from sinkbench.live.page import metrics_endpoint
 from sinkbench.live.state import LiveRun
 from sinkbench.settings import CHECKOUT
 from sinkbench.summary.cells import summarize

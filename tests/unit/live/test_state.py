@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.live.events import RunStep
-from sinkbench.live.state import MOST_POINTS, CellNow, LastMinute, LiveRun
+from sinkbench.live.state import MOST_POINTS, LastMinute, LiveRun
 from sinkbench.secrets import conceal
 from tests.support.liverun import CELLS, RUN, Clock, began, drained, record, samples
 
@@ -31,7 +32,7 @@ def trial(live: LiveRun, number: int = 1, cell: str = FIRST.key) -> None:
     live.step(RunStep(number, 40, f"{cell}, trial {number} of 3", "trial", (cell,), 100.0))
 
 
-def first(live: LiveRun) -> CellNow:
+def first(live: LiveRun) -> Any:
     return live.snapshot()["cells"][0]
 
 

@@ -17,7 +17,7 @@ from sinkbench.report.charts import against_load
 from sinkbench.report.opening import about, opening, rates
 from sinkbench.report.parts import Figure, Lines, Table
 from sinkbench.report.plots import LineSeries, far_apart, lines, short, shortened, ticks
-from sinkbench.report.timeline import SampleColumns, course_of, read_samples
+from sinkbench.report.timeline import Series, course_of, read_samples
 from sinkbench.results import CellSummary, LatencyMs, Reason, RunSummary
 from sinkbench.runs.reader import StoredRun, load_run
 from sinkbench.runs.store import RunFolder, read_summary
@@ -180,8 +180,8 @@ def test_labels_of_ticks_have_room(ticks: list[float], kept: list[float]) -> Non
 
 
 def test_a_scale_has_room_for_the_longest_bar_and_its_numbers_are_round() -> None:
-    bars = [LineSeries(name, [3, 6], [10, 20], low=[5, 15], high=[95, 60]) for name in "abc"]
-    numbers = re.findall(r">(\d+)</text>", lines("k", bars, "tasks", "records/s", [3, 6]))
+    bars = [LineSeries(name, [(3, 10, 5, 95), (6, 20, 15, 60)]) for name in "abc"]
+    numbers = re.findall(r">(\d+)</text>", lines("k", bars, "tasks", "records/s"))
     assert {"0", "20", "80"} <= set(numbers)
     assert ticks(123_000) == [0, 50_000, 100_000]
     assert [short(value) for value in (0, 999, 1_500, 20_000, 1.2e6)] == ["0", "999", "1.5 k", "20 k", "1.2 M"]
@@ -250,15 +250,15 @@ def test_what_was_not_tested_and_how_to_repeat_it_is_said(two: Path) -> None:
 NAN = math.nan
 
 
-def readings(seconds: list[float], stored: list[float], lag: list[float] | None = None) -> SampleColumns:
-    return SampleColumns(np.array(seconds), np.array(stored), np.array(lag or [NAN] * len(seconds)))
+def readings(seconds: list[float], stored: list[float], lag: list[float] | None = None) -> Series:
+    return np.array([seconds, stored, lag or [NAN] * len(seconds)])
 
 
 def test_all_that_was_stored_is_in_the_steps() -> None:
     draw = np.random.default_rng(2)
     times = np.cumsum(draw.uniform(0.1, 0.9, 200))
     stored = np.cumsum(draw.integers(0, 900, 200)).astype(float)
-    course = present(course_of(SampleColumns(times, stored, np.full(200, NAN)), most=20))
+    course = present(course_of(np.array([times, stored, np.full(200, NAN)]), most=20))
     assert_allclose(np.nansum(course.records_per_second) * course.step_seconds, stored[-1] - stored[0])
 
 
@@ -272,12 +272,12 @@ def test_the_lag_is_what_is_in_the_topic_and_not_in_the_sink_if_both_were_read(t
     file = tmp_path / "s.csv"
     file.write_text("seconds,stored,uncommitted,in_topic\n0,0,50,40\n1,30,50,40\n2,41,50,40\n3,,50,40\n4,40,50,\n")
     found = read_samples(file)
-    assert isinstance(found, SampleColumns)
-    assert_allclose(found.lag, [40, 10, 0, NAN, NAN])
+    assert not isinstance(found, str)
+    assert_allclose(found[2], [40, 10, 0, NAN, NAN])
     file.write_text("seconds,stored,uncommitted\n0,0,50\n1,30,20\n")
     found = read_samples(file)
-    assert isinstance(found, SampleColumns)
-    assert_allclose(found.lag, [50, 20])
+    assert not isinstance(found, str)
+    assert_allclose(found[2], [50, 20])
 
 
 def test_a_gap_in_the_samples_has_no_rate() -> None:
@@ -305,6 +305,6 @@ def test_a_file_of_samples_that_cannot_be_used_says_why(tmp_path: Path, text: st
 def test_empty_places_are_unknown_and_a_torn_last_row_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("seconds,stored,uncommitted,x\n0,1,5,\n1,,,\n2,3,7,\n2.5,4")
     found = read_samples(tmp_path / "a.csv")
-    assert isinstance(found, SampleColumns)
-    assert_allclose(found.stored, [1, NAN, 3])
-    assert_allclose(found.lag, [5, NAN, 7])
+    assert not isinstance(found, str)
+    assert_allclose(found[1], [1, NAN, 3])
+    assert_allclose(found[2], [5, NAN, 7])

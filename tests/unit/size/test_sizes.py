@@ -15,10 +15,9 @@ from sinkbench.plan.cells import Cell
 from sinkbench.results import Asked as Query
 from sinkbench.results import Audit, CellSummary, Connections, LatencyMs, Memory, Pool
 from sinkbench.runs.reader import StoredRun
-from sinkbench.size.asked import Asked
 from sinkbench.size.lines import lines, plain
 from sinkbench.size.measured import measured
-from sinkbench.size.sizes import Size, sizes
+from sinkbench.size.sizes import Asked, Size, sizes
 from sinkbench.summary.cells import scalings, summarize
 from tests.support.reasons import because
 from tests.support.trials import a_cell, cell_summary, run_summary, trial
