@@ -112,9 +112,12 @@ def test_a_plan_is_kept_as_it_was(name: str, unpacked: Callable[[str], Path]) ->
 
 def _without_added(plan: str) -> str:
     """The text of a plan without the keys, with their defaults, that are newer than the stored runs."""
-    added = r"  warm_up_budget_seconds: 60.0|(?:  (?:delimiter|header|plugin|arm|partitions|reads_from)|workers): null"
+    added = (
+        r"  warm_up_budget_seconds: 60.0|(?:  (?:delimiter|header|plugin|arm|partitions|reads_from)|workers): null"
+        r"|profile: false|kafka: \[\]"
+    )
     return re.sub(
-        rf"(?m)^(?:{added}|  variables: \{{\}}|arms: \{{\}}|profile: false|kafka: \[\]|  of_capacity: \[\]|  readers:\n  - 0)\n",
+        rf"(?m)^(?:{added}|  variables: \{{\}}|arms: \{{\}}|  of_capacity: \[\]|  readers:\n  - 0)\n",
         "",
         plan,
     )
