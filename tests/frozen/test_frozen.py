@@ -117,9 +117,7 @@ def _without_added(plan: str) -> str:
         r"|profile: false|kafka: \[\]"
     )
     return re.sub(
-        rf"(?m)^(?:{added}|  variables: \{{\}}|arms: \{{\}}|  of_capacity: \[\]|  readers:\n  - 0)\n",
-        "",
-        plan,
+        rf"(?m)^(?:{added}|  variables: \{{\}}|arms: \{{\}}|  of_capacity: \[\]|  readers:\n  - 0)\n", "", plan
     )
 
 
