@@ -50,8 +50,9 @@ def replicate(
     starts nothing, and names the races that are missing."""
     claims = load_claims(CLAIMS, names)
     if race:
-        _race([each for each in _verdicts(claims, results) if each.command], results, minutes)
-    found = _verdicts(claims, results)
+        _race([each for each in _verdicts(claims, results, is_there=False) if each.command], results, minutes)
+    # A new checkout has no results, and claims all the same.
+    found = _verdicts(claims, results, is_there=results != RESULTS and not race)
     if html is not None:
         write_replication(found, html)
         write(f"{html}\n")
@@ -62,9 +63,9 @@ def replicate(
         write("\n".join([*table(found), "", *last_lines(found, lambda each: f", {duration(*_planned(each))}")]) + "\n")
 
 
-def _verdicts(claims: Sequence[Claim], results: Path) -> list[Verdict]:
-    # A new checkout has no results, and claims all the same.
-    rows = list_runs(results) if results.exists() or results != RESULTS else []
+def _verdicts(claims: Sequence[Claim], results: Path, *, is_there: bool) -> list[Verdict]:
+    """The verdict of each claim. Raises ResultsError without results that must be there."""
+    rows = list_runs(results) if results.exists() or is_there else []
     kept = [(row.run, row.summary) for row in rows if row.summary is not None]
     summaries = [summary for _, summary in kept]
     used = {run.run for claim in claims if (run := run_of(claim, summaries)[0]) is not None}

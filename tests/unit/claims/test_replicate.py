@@ -93,3 +93,6 @@ def test_the_races_that_are_missing_are_taken_the_most_telling_ones_first(
     assert "\n  sinkbench race shards    # 1 claim, about " in done.out
     assert "left out, it takes " in sinkbench(*asked, "--results", results, "--race", "--minutes", 1).err
     assert len(taken) == 2
+    # The first results of all.
+    done = sinkbench("replicate", "part8-16-shards", "--race", "--results", results / "new")
+    assert (done.code, taken[2:]) == (0, [("shards", 1)])
