@@ -21,7 +21,7 @@ from sinkbench.race.lock import only_race
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.tools import find_java
-from sinkbench.topology import load_topology, service_of
+from sinkbench.topology import service_of
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import cleaning
 
@@ -80,7 +80,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=200_000, help="of 512 bytes, for each row (200000)")
     given = parser.parse_args()
-    stack = LocalStack(load_settings().with_layout(load_topology("brokers", CHECKOUT, CHECKOUT)))
+    stack = LocalStack(load_settings(topology="brokers"))
     if stack.start_id() is not None:
         raise SystemExit("the stack is up; stop it: sinkbench down")
     with only_race(stack.lock_file, CHECKOUT, PLAN.name):

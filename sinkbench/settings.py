@@ -199,9 +199,11 @@ def _settings_file(path: Path) -> dict[str, str | None]:
     return dotenv_values(stream=io.StringIO(text))
 
 
-def load_settings(checkout: Path = BASE) -> Settings:
-    """Returns the settings in force. Raises SettingsError for an unknown variable, or an invalid value or topology."""
-    values = {**_settings_file(checkout / ".env"), **os.environ}
+def load_settings(checkout: Path = BASE, topology: str | None = None) -> Settings:
+    """Returns the settings in force, or those with another topology. Raises SettingsError for an unknown variable, or
+    an invalid value or topology."""
+    other = {} if topology is None else {f"{PREFIX}TOPOLOGY": topology}
+    values = {**_settings_file(checkout / ".env"), **os.environ, **other}
     known = {PREFIX + name.upper(): name for name in Settings.model_fields}
     home = _home(checkout)
     given: dict[str, Any] = {"home": home, "dist": home / "dist"}

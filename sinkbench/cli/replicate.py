@@ -100,9 +100,7 @@ def _race(missing: Sequence[Verdict], results: Path, minutes: float | None) -> N
         began, topology = time.monotonic(), by_command[command].claim.needs.topology
         plan, _ = _planned(by_command[command])
         try:
-            stack = the_stack(None, plan.workers)
-            if topology is not None:
-                stack = LocalStack(load_settings().with_layout(load_topology(topology, CHECKOUT, CHECKOUT)))
+            stack = LocalStack(load_settings(topology=topology)) if topology else the_stack(None, plan.workers)
             run_plan(stack, plan, results, progress)
         except SinkbenchError as error:
             write(f"{command}: {error}; its claims stay open\n", err=True)

@@ -77,17 +77,17 @@ def test_an_unknown_name_ends_with_exit_code_2(sinkbench: Command) -> None:
 def test_the_races_that_are_missing_are_taken_the_most_telling_ones_first(
     results: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Command
 ) -> None:
-    taken: list[tuple[str, int]] = []
+    taken: list[tuple[str, int, int]] = []
 
     def run_plan(stack: Stack, plan: Plan, *_: object) -> None:
-        taken.append((plan.name, 0 if stack.layout is None else len(stack.layout.kafka.nodes)))
+        taken.append((plan.name, 0 if stack.layout is None else len(stack.layout.kafka.nodes), stack.workers))
         if plan.name == "shards":
             raise StackError("no room")
 
     monkeypatch.setattr(session, "run_plan", run_plan)
     asked = ("replicate", "part8-16-shards", "openshift", "part8-21-postgres-against-elasticsearch")
     done = sinkbench(*asked, "--results", results, "--race")
-    assert taken == [("kafka-alone", 3), ("shards", 1)]
+    assert taken == [("kafka-alone", 3, 1), ("shards", 1, 3)]
     assert "race 1 of 2: SINKBENCH_TOPOLOGY=brokers sinkbench race kafka-alone    # 6 claims\n" in done.err
     assert "sinkbench race shards: no room; its claims stay open\n" in done.err
     assert "\n  sinkbench race shards    # 1 claim, about " in done.out
@@ -95,4 +95,4 @@ def test_the_races_that_are_missing_are_taken_the_most_telling_ones_first(
     assert len(taken) == 2
     # The first results of all.
     done = sinkbench("replicate", "part8-16-shards", "--race", "--results", results / "new")
-    assert (done.code, taken[2:]) == (0, [("shards", 1)])
+    assert (done.code, taken[2:]) == (0, [("shards", 1, 3)])
