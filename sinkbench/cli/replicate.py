@@ -18,7 +18,7 @@ from sinkbench.claims.models import Claim, load_claims
 from sinkbench.claims.verdict import Verdict, run_of, verdict
 from sinkbench.cli.options import RESULTS, Results, commands, the_stack, write
 from sinkbench.cli.plans import duration, read_plan, seconds_of
-from sinkbench.errors import SinkbenchError
+from sinkbench.errors import ClaimError, SinkbenchError, StackError
 from sinkbench.plan.plan import Plan
 from sinkbench.report.replication import write_replication
 from sinkbench.runs.reader import list_runs
@@ -49,6 +49,8 @@ def replicate(
     """Each claim: what was published, what the newest run of its plan measured, and the verdict. Without --race it
     starts nothing, and names the races that are missing."""
     claims = load_claims(CLAIMS, names)
+    if minutes is not None and not race:
+        raise ClaimError("--minutes: is for the races; add --race")
     if race:
         _race([each for each in _verdicts(claims, results, is_there=False) if each.command], results, minutes)
     # A new checkout has no results, and claims all the same.
@@ -100,6 +102,8 @@ def _race(missing: Sequence[Verdict], results: Path, minutes: float | None) -> N
         began, topology = time.monotonic(), by_command[command].claim.needs.topology
         plan, _ = _planned(by_command[command])
         try:
+            if topology and load_settings().stack != "local":
+                raise StackError(f"topology {topology} is of the local stack; race it without SINKBENCH_STACK")
             stack = LocalStack(load_settings(topology=topology)) if topology else the_stack(None, plan.workers)
             run_plan(stack, plan, results, progress)
         except SinkbenchError as error:

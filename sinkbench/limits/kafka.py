@@ -39,8 +39,6 @@ class PerfTest:
     """Kafka's own programs, with the brokers' address. Those that still run at the end are killed."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._java = str(find_java() / "bin" / "java")
-        self._jars = f"{load_settings().dist / 'kafka' / 'libs'}/*"
         self._access = ("--bootstrap-server", bootstrap)
         self._running: list[subprocess.Popen[str]] = []
 
@@ -53,7 +51,8 @@ class PerfTest:
             process.communicate()
 
     def start(self, tool: str, *arguments: str) -> "subprocess.Popen[str]":
-        command = [self._java, "-Xmx512m", "-cp", self._jars, f"{_TOOLS}.{tool}", *arguments]
+        jars = f"{load_settings().dist / 'kafka' / 'libs'}/*"
+        command = [str(find_java() / "bin" / "java"), "-Xmx512m", "-cp", jars, f"{_TOOLS}.{tool}", *arguments]
         out = subprocess.PIPE
         self._running.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, text=True))
         return self._running[-1]

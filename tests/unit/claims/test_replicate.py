@@ -70,6 +70,7 @@ def test_without_a_run_the_commands_that_would_decide_are_named(
 
 
 def test_an_unknown_name_ends_with_exit_code_2(sinkbench: Command) -> None:
+    assert sinkbench.refused("replicate", "--minutes", 5) == "sinkbench: --minutes: is for the races; add --race\n"
     said = "sinkbench: part9: is no claim and no article; did you mean 'part8'?\n"
     assert sinkbench.refused("replicate", "part9") == said
 
@@ -92,6 +93,9 @@ def test_the_races_that_are_missing_are_taken_the_most_telling_ones_first(
     assert "sinkbench race shards: no room; its claims stay open\n" in done.err
     assert "\n  sinkbench race shards    # 1 claim, about " in done.out
     assert "left out, it takes " in sinkbench(*asked, "--results", results, "--race", "--minutes", 1).err
+    monkeypatch.setenv("SINKBENCH_STACK", "compose")
+    assert "topology brokers is of the local stack" in sinkbench("replicate", "openshift", "--race").err
+    monkeypatch.delenv("SINKBENCH_STACK")
     assert len(taken) == 2
     # The first results of all.
     done = sinkbench("replicate", "part8-16-shards", "--race", "--results", results / "new")
