@@ -30,7 +30,7 @@ def java_below_us() -> list[int]:
         ({"mode": "both", "record_bytes": 100}, True),
         ({"mode": "consume"}, False),
         ({"by": "loadgen", "acks": "all"}, False),
-        ({"by": "loadgen", "mode": "consume"}, False),
+        pytest.param({"by": "loadgen", "mode": "consume"}, False, marks=pytest.mark.rare),
     ],
     ids=str,
 )
