@@ -234,11 +234,11 @@ def test_a_race_that_is_stopped_cleans_up_and_its_container_ends_with_130(
 ) -> None:
     # One that was raced before is not raced again.
     small = (checkout / "plans" / "small.yaml").read_text()
-    (checkout / "plans" / "stopped.yaml").write_text(small.replace("trials: 1", "trials: 2"))
+    (checkout / "plans" / "stopped.yaml").write_text(small.replace("trials: 1", "trials: 9"))
     monkeypatch.setenv("SINKBENCH_PLAN", "plans/stopped.yaml")
     done = compose("up", "--detach", "--no-deps", "controller")
     assert done.returncode == 0, done.stderr
-    log_with(checkout, "[1 of 2]", 150)
+    log_with(checkout, "[1 of 9]", 150)
     refused = sinkbench("race", "plans/quick.yaml")
     assert refused.returncode == 2
     assert "another race is running in this checkout (container controller, plan stopped" in refused.stderr
