@@ -5,6 +5,7 @@ import re
 import resource
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from sinkbench.errors import ServiceError
 from sinkbench.limits.measure import LimitJob, kafka_limit
 from sinkbench.limits.sinklimit import look
 from sinkbench.limits.tune import Measured, Point, Tuned, lengthen, with_costs
+from sinkbench.plan.plan import kafka_loads
 from sinkbench.plan.sections import KafkaLoad
 from sinkbench.plan.sizing import records_for
 from sinkbench.services.failures import in_one_line
@@ -35,15 +37,12 @@ _OF_LOADGEN = {"replication", "acks", "record_bytes", "compression", "linger_ms"
 _TOOLS = "org.apache.kafka.tools"
 
 
-class PerfTest:
+class PerfTest(AbstractContextManager["PerfTest"]):
     """Kafka's own programs, with the brokers' address. Those that still run at the end are killed."""
 
     def __init__(self, bootstrap: str) -> None:
         self._access = ("--bootstrap-server", bootstrap)
         self._running: list[subprocess.Popen[str]] = []
-
-    def __enter__(self) -> "PerfTest":
-        return self
 
     def __exit__(self, *_: object) -> None:
         for process in self._running:
@@ -73,20 +72,9 @@ class PerfTest:
                 "batch.size": str(load.batch_bytes),
             }
             told = [f"{name}={value}" for name, value in properties.items()]
-            each = (
-                *self._access,
-                "--topic",
-                topic,
-                "--num-records",
-                str(records // load.producers),
-                "--throughput",
-                "-1",
-                *made,
-            )
-            running = [
-                self.start("ProducerPerformance", *each, "--print-metrics", "--command-property", *told)
-                for _ in range(load.producers)
-            ]
+            each = ("--num-records", str(records // load.producers), "--throughput", "-1", *made, "--print-metrics")
+            to = (*self._access, "--topic", topic, "--command-property", *told)
+            running = [self.start("ProducerPerformance", *each, *to) for _ in range(load.producers)]
             return [printed(process) for process in running]
 
 
@@ -124,11 +112,10 @@ def clients_seconds() -> float:
 
 def kafka_jobs(cluster: Cluster, token: str) -> Iterator[LimitJob]:
     """One job for each load of the plan on Kafka alone; `token` names their topics."""
-    for load in cluster.plan.kafka_loads:
+    for load in kafka_loads(cluster.plan):
         measure = partial(_measure, cluster, load, Names.of(f"{token}_limit_kafka"))
-        yield LimitJob(
-            KAFKA_ALONE, load.label, partial(_search, load, measure), measure, record_bytes=load.record_bytes
-        )
+        search = partial(_search, load, measure)
+        yield LimitJob(KAFKA_ALONE, load.label, search, measure, record_bytes=load.record_bytes)
 
 
 def _search(load: KafkaLoad, measure: Callable[[Point, Observer], Measured], observer: Observer) -> Tuned:

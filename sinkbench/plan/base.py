@@ -23,17 +23,7 @@ from loadgen.forms import DOCUMENT, Form, is_row
 from loadgen.options import Changes
 from sinkbench.errors import PlanError
 from sinkbench.plan.entries import Acks, Arm, DrainEntry, Multiples, PipelineEntry, named_path
-from sinkbench.plan.sections import (
-    FIGURES,
-    Bounds,
-    KafkaLoad,
-    PlanDrain,
-    PlanLoad,
-    PlanSustain,
-    Prices,
-    Until,
-    bounds_of,
-)
+from sinkbench.plan.sections import FIGURES, Bounds, PlanDrain, PlanLoad, PlanSustain, Prices, Until, bounds_of
 from sinkbench.topology import MOST_WORKERS
 from sinkbench.yamlfile import Section, YamlFile, mistake, shown, to_yaml
 
@@ -199,10 +189,6 @@ class Plan(Section):
     def changes(self) -> Changes | None:
         """Changes of keys; None if records are only added."""
         return None
-
-    @property
-    def kafka_loads(self) -> tuple[KafkaLoad, ...]:
-        return ()
 
     @property
     def constant_load(self) -> PlanSustain:

@@ -12,7 +12,7 @@ from sinkbench.analysis.words import counted
 from sinkbench.errors import PlanError
 from sinkbench.place import CHECKOUT
 from sinkbench.plan.faults import OF_SERVICES, PROMOTE
-from sinkbench.plan.plan import FaultsPlan, Plan
+from sinkbench.plan.plan import FaultsPlan, Plan, kafka_loads
 from sinkbench.secrets import redacted
 from sinkbench.suggest import did_you_mean
 from sinkbench.topology import KafkaNodes
@@ -134,7 +134,7 @@ def check_copies(plan: Plan, kafka: KafkaNodes) -> Iterator[str]:
     elif copies < least and any(plan.acks_of(entry) == "all" for entry in plan.pipelines):
         text = f"with acks: all Kafka takes no record below its min.insync.replicas, {least}"
         yield f"{load}, and {text}; set it to {least} or more, or acks to 1"
-    for index, each in enumerate(plan.kafka_loads):
+    for index, each in enumerate(kafka_loads(plan)):
         if each.replication > brokers:
             found = f"replication is {each.replication}, and Kafka has {counted(brokers, 'broker')}"
             yield f"{plan.where('kafka', index)}: {found}; race with SINKBENCH_TOPOLOGY=brokers"

@@ -56,12 +56,12 @@ class DrainPlan(BlocksPlan):
         return self
 
     @property
-    def kafka_loads(self) -> tuple[KafkaLoad, ...]:
-        return self.kafka
-
-    @property
     def changes(self) -> Changes | None:
         return self.load.changes
+
+
+def kafka_loads(plan: Plan) -> tuple[KafkaLoad, ...]:
+    return plan.kafka if isinstance(plan, DrainPlan) else ()
 
 
 class RescalePlan(BlocksPlan):

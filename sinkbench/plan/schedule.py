@@ -17,7 +17,7 @@ from sinkbench.analysis.latency import BOUNDED, GROWING
 from sinkbench.analysis.limits import CONNECTOR, GENERATOR, KAFKA_ALONE, best
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import Cell, blocks
-from sinkbench.plan.plan import BlocksPlan, CapacityPlan, Plan
+from sinkbench.plan.plan import BlocksPlan, CapacityPlan, Plan, kafka_loads
 from sinkbench.results import Limit, SearchStep, TrialRecord
 
 # The generator was measured alone; during a trial it has less of the machine.
@@ -36,7 +36,7 @@ class LimitOf(NamedTuple):
 
 def are_in_blocks(plan: Plan) -> bool:
     """Whether limits are measured in each block: a plan with several blocks, and rates to divide by limits."""
-    return bool(plan.limits or plan.kafka_loads) and plan.drains and plan.most_blocks > 1
+    return bool(plan.limits or kafka_loads(plan)) and plan.drains and plan.most_blocks > 1
 
 
 def limits_in_blocks(plan: Plan, limits: Iterable[Limit]) -> list[LimitOf]:

@@ -20,7 +20,7 @@ from sinkbench.plan.checks import (
 )
 from sinkbench.plan.entries import PLUGIN_VERSION, read_connector
 from sinkbench.plan.faults import COMMAND, FILL, ISOLATE, OF_NETWORK, OF_SERVICES, PROMOTE, REFUSE, SINK, PlanFault
-from sinkbench.plan.plan import FaultsPlan, Plan
+from sinkbench.plan.plan import FaultsPlan, Plan, kafka_loads
 from sinkbench.services.connect import Validation
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
@@ -79,7 +79,7 @@ def check_plan(plan: Plan, cells: Sequence[Cell], stack: Stack, records: KeptRec
 
 def _check_programs(plan: Plan, stack: Stack) -> Iterator[str]:
     """Yields where Kafka's own programs are wanted, and are not there, or have no user."""
-    for index, load in enumerate(plan.kafka_loads):
+    for index, load in enumerate(kafka_loads(plan)):
         if load.by == "perf-test" and (stack.profiler is None or stack.endpoints.kafka_settings):
             text = "perf-test is of Kafka's own programs, which only the local stack without TLS runs; use by: loadgen"
             yield f"{plan.where('kafka', index)}: {text}"

@@ -9,6 +9,7 @@ from sinkbench.cli.plans import read_plan
 from sinkbench.cli.replicate import CLAIMS
 from sinkbench.errors import ClaimError
 from sinkbench.plan.cells import expand
+from sinkbench.plan.plan import kafka_loads
 
 ALL = load_claims(CLAIMS)
 GOOD = """\
@@ -35,7 +36,7 @@ def test_every_published_finding_is_a_claim_of_an_article() -> None:
 @pytest.mark.parametrize("claim", [claim for claim in ALL if claim.plan is not None], ids=lambda claim: claim.name)
 def test_every_cell_of_a_claim_is_one_cell_of_its_plan(claim: Claim) -> None:
     plan = read_plan(claim.plan or "")
-    cells, alone = expand(plan, 3), [load.label for load in plan.kafka_loads]
+    cells, alone = expand(plan, 3), [load.label for load in kafka_loads(plan)]
     parts = [getattr(shape, name, ()) for shape in claim.shape or () for name in ("of", "to", "falling")]
     for wanted in [cell for part in parts for cell in (part if isinstance(part, tuple) else (part,))]:
         if wanted.label in alone:
