@@ -21,7 +21,6 @@ from sinkbench.limits.tune import Measured, Point, Tuned, lengthen, with_costs
 from sinkbench.plan.plan import kafka_loads
 from sinkbench.plan.sections import KafkaLoad
 from sinkbench.plan.sizing import records_for
-from sinkbench.services.failures import in_one_line
 from sinkbench.settings import load_settings
 from sinkbench.stack.tools import find_java
 from sinkbench.trial.cluster import Cluster
@@ -133,11 +132,8 @@ def _measure(cluster: Cluster, load: KafkaLoad, names: Names, point: Point, obse
     cluster.check_disk(round(records * load.record_bytes * load.replication / cluster.record_bytes))
     copies = {"min.insync.replicas": str(min(2, load.replication))}
     with cleaning(lambda: cluster.kafka.delete_topic(names.topic)):
-        try:
-            cluster.kafka.create_topic(names.topic, cluster.plan.load.partitions, load.replication, copies)
-            return _of_topic(cluster, load, names, records, observer)
-        except ServiceError as error:
-            return Measured(None, in_one_line(error))
+        cluster.kafka.create_topic(names.topic, cluster.plan.load.partitions, load.replication, copies)
+        return _of_topic(cluster, load, names, records, observer)
 
 
 def _of_topic(cluster: Cluster, load: KafkaLoad, names: Names, records: int, observer: Observer) -> Measured:
