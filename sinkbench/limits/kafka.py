@@ -25,7 +25,7 @@ from sinkbench.settings import load_settings
 from sinkbench.stack.tools import find_java
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names, cleaning
-from sinkbench.trial.resources import Observer
+from sinkbench.trial.observer import Observer
 
 SECONDS = 2.5
 FIRST_RATE = 40_000.0

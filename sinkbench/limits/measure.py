@@ -25,7 +25,8 @@ from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination, needed, sink_kind
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names, cleaning
-from sinkbench.trial.resources import Observer, Resources, create_target
+from sinkbench.trial.observer import Observer
+from sinkbench.trial.resources import Resources, create_target
 
 DROP = "sinkbench_drop"
 POLL_SECONDS = 0.05

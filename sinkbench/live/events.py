@@ -8,7 +8,7 @@ from typing import Literal
 from sinkbench.analysis.latency import lag_in_words
 from sinkbench.analysis.words import percent
 from sinkbench.results import Recovery, RunSummary, TrialRecord
-from sinkbench.trial.resources import Observer
+from sinkbench.trial.observer import Observer
 
 
 @dataclass(frozen=True)

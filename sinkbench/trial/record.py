@@ -19,7 +19,7 @@ from sinkbench.results import Bottleneck, Reason, Reconciliation, TrialRecord
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import sink_kind
 from sinkbench.trial.following import uneven
-from sinkbench.trial.resources import Observer
+from sinkbench.trial.observer import Observer
 from sinkbench.trial.values import Loaded, Measured
 from sinkbench.trial.workload import Figures
 

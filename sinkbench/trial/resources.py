@@ -10,7 +10,6 @@ from loadgen.client import topic_config
 from loadgen.options import load_from
 from loadgen.records import records_of
 from sinkbench.analysis.keyed import keyed_by
-from sinkbench.analysis.samples import Sample
 from sinkbench.errors import PlanError, TargetError
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.checks import filled_columns
@@ -20,27 +19,12 @@ from sinkbench.sinks import Sink
 from sinkbench.stack.logs import logs_of
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
+from sinkbench.trial.observer import Observer
 from sinkbench.trial.values import Loaded, Pace, Target
 
 # Rows before a trial are copies of N records whose `bench.run` is not a trial's.
 DOCUMENTS_BEFORE = 20_000
 RUN_BEFORE = "before"
-
-
-class Observer:
-    """What a trial reports."""
-
-    def phase(self, text: str) -> None:
-        """Called when the trial's next step starts."""
-
-    def progress(self, done: int, total: int) -> None:
-        """Called with the number of records in the topic or in the sink so far."""
-
-    def sample(self, sample: Sample) -> None:
-        """Called with each sample while the connector runs. Must return at once."""
-
-    def fault(self, name: str, over: bool) -> None:
-        """Called when the trial's fault begins, and when it is over."""
 
 
 class Resources:

@@ -24,7 +24,7 @@ from sinkbench.limits.tune import Measured, Point, Tuned, step_of, step_up
 from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination, Refused
 from sinkbench.stack import Endpoint
-from sinkbench.trial.resources import Observer
+from sinkbench.trial.observer import Observer
 from tests.support.silent import Silent
 from tests.support.tlsserver import served
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sinkbench.limits.measure import LimitJob
 from sinkbench.limits.tune import GAIN, MOST_LENGTHS, TOO_SHORT, Measured, Point, Tuned, lengthen, tune, with_costs
 from sinkbench.results import Limit, LimitStep
-from sinkbench.trial.resources import Observer
+from sinkbench.trial.observer import Observer
 from tests.support.present import present
 from tests.support.silent import Silent
 from tests.support.trials import sample

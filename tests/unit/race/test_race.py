@@ -18,7 +18,7 @@ from sinkbench.results import LimitStep, RunSummary
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import SinkSettings
-from sinkbench.trial.resources import Observer
+from sinkbench.trial.observer import Observer
 from sinkbench.trial.workloads.drain import Pilot
 from tests.support.fakecluster import FakeCluster, FakeSink, Quiet
 from tests.support.trials import plan_of
