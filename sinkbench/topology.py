@@ -18,7 +18,7 @@ from sinkbench.yamlfile import Section, YamlFile, mistake, shown
 
 SERVICES = ("kafka", "elasticsearch", "postgres", "pgbouncer", "connect")
 """The services of a stack that sinkbench starts, in starting order."""
-SHIPPED = ("small", "published", "brokers")
+SHIPPED = ("small", "published", "brokers", "five-brokers")
 """Names that stand for a file in the folder `topologies` of the checkout."""
 PORT_STEPS: Mapping[str, int] = {"kafka": 2, "elasticsearch": 1, "postgres": 1, "pgbouncer": 1, "connect": 1}
 """The distance between the ports of a service's consecutive nodes. Kafka has two adjacent ports per node."""

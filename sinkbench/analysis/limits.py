@@ -40,7 +40,7 @@ def with_block(limit: Limit, found: LimitInBlock) -> Limit:
     limit = limit.model_copy(update={"in_blocks": in_blocks})
     spread = spread_of(rates_by_block(limit))
     rated = [each for each in in_blocks if each.records_per_second]
-    wires = median_known(each.wire_bytes_per_record for each in rated)
+    figures = dict.fromkeys(name for each in rated for name in each.figures)
     services = dict.fromkeys(name for each in in_blocks for name in each.cpu_seconds_per_million)
     return limit.model_copy(
         update={
@@ -49,7 +49,7 @@ def with_block(limit: Limit, found: LimitInBlock) -> Limit:
             "cpu_seconds_per_million": {
                 name: median_known(each.cpu_seconds_per_million.get(name) for each in rated) for name in services
             },
-            "wire_bytes_per_record": wires,
+            "figures": {name: median_known(each.figures.get(name) for each in rated) for name in figures},
             "note": found.problem if spread is None else None,
         }
     )

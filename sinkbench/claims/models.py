@@ -14,7 +14,9 @@ from sinkbench.yamlfile import Section, YamlFile, mistake
 COUNTED = ("lost", "duplicates", "connections", "clients", "connections_left", "copies", "failed_tasks")
 """Figures that are exact, so that one trial decides."""
 STANDBY = ("standby_lag_bytes", "standby_lag_ms")
-KNOWN = tuple(dict.fromkeys((*FIGURES, *COUNTED, *STANDBY, "records_per_write", "sent_share", "wire_bytes")))
+OF_KAFKA = ("wire_bytes", "ack_p99_ms", "partition_ratio")
+"""Figures of a load on Kafka alone, as `figures` of a limit."""
+KNOWN = tuple(dict.fromkeys((*FIGURES, *COUNTED, *STANDBY, "records_per_write", "sent_share", *OF_KAFKA)))
 """The figures of thresholds, and others."""
 PER_SERVICE = ("cpu", "cpu_share")
 """Figures of a service, as `cpu.connect`: its CPU seconds per million records, and its share of all services'."""
@@ -25,7 +27,7 @@ Several = Field(strict=False, min_length=1)
 
 class CellOf(Section):
     """Which cell of the plan is meant, by the fields of its summary: one alone may match. Or the label of one of its
-    loads on Kafka alone, which have `records_per_second` and `wire_bytes` of a record."""
+    loads on Kafka alone, which have `records_per_second` and `OF_KAFKA`."""
 
     label: Text
     tasks: int | None = None

@@ -112,9 +112,9 @@ def _spread(stored: Stored, wanted: CellOf, figure: str) -> Spread:
 
 
 def _of_kafka(run: RunSummary, alone: Limit, figure: str) -> Spread:
-    """The rate, or the bytes on the wire, of a load on Kafka alone, over its blocks."""
-    wires = {each.block: each.wire_bytes_per_record for each in alone.in_blocks if each.wire_bytes_per_record}
-    spread = {"records_per_second": alone.spread, "wire_bytes": spread_of(wires)}.get(figure)
+    """The rate, or one of `figures`, of a load on Kafka alone, over its blocks."""
+    found = {each.block: each.figures[figure] for each in alone.in_blocks if figure in each.figures}
+    spread = alone.spread if figure == "records_per_second" else spread_of(found)
     if spread is None or not run.complete:
         raise Untold(f"{figure} of {alone.way}: {alone.note or 'not measured' if run.complete else 'not finished'}")
     if len(spread.values) < FEWEST_TRIALS:

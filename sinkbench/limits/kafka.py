@@ -5,7 +5,7 @@ import re
 import resource
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,9 @@ from sinkbench.plan.plan import kafka_loads
 from sinkbench.plan.sections import KafkaLoad
 from sinkbench.plan.sizing import records_for
 from sinkbench.settings import load_settings
+from sinkbench.stack import Stack
 from sinkbench.stack.tools import find_java
+from sinkbench.topology import service_of
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.observer import Observer
@@ -70,9 +72,10 @@ class PerfTest(AbstractContextManager["PerfTest"]):
                 "linger.ms": f"{load.linger_ms:g}",
                 "batch.size": str(load.batch_bytes),
             }
+            rate = -1 if load.records_per_second is None else load.records_per_second / load.producers
             told = [f"{name}={value}" for name, value in properties.items()]
-            each = ("--num-records", str(records // load.producers), "--throughput", "-1", *made, "--print-metrics")
-            to = (*self._access, "--topic", topic, "--command-property", *told)
+            each = ("--num-records", str(records // load.producers), "--throughput", f"{rate:g}", *made)
+            to = ("--print-metrics", *self._access, "--topic", topic, "--command-property", *told)
             running = [self.start("ProducerPerformance", *each, *to) for _ in range(load.producers)]
             return [printed(process) for process in running]
 
@@ -90,10 +93,12 @@ def printed(process: "subprocess.Popen[str]") -> str:
 
 
 def produced(said: Sequence[str], records: int) -> Measured:
-    """The rate of producers that printed this, and the bytes that they sent for a record, on the wire."""
+    """The rate of producers that printed this, what they sent for a record, and the slowest one's acknowledgments."""
     rates = [float(re.findall(r"records sent, ([\d.]+) records/sec", text)[-1]) for text in said]
     sent = [float(re.findall(r"producer-metrics:outgoing-byte-total\S*\s*:\s*([\d.]+)", text)[-1]) for text in said]
-    return Measured(round(sum(rates), 1), wire_bytes_per_record=round(sum(sent) / records, 1))
+    slow = [float(re.findall(r"([\d.]+) ms 99th", text)[-1]) for text in said]
+    figures = {"wire_bytes": round(sum(sent) / records, 1), "ack_p99_ms": max(slow)}
+    return Measured(round(sum(rates), 1), figures=figures)
 
 
 def consumed(said: str) -> Measured:
@@ -131,8 +136,8 @@ def _measure(cluster: Cluster, load: KafkaLoad, names: Names, point: Point, obse
     records = point.batch // load.producers * load.producers
     cluster.check_disk(round(records * load.record_bytes * load.replication / cluster.record_bytes))
     copies = {"min.insync.replicas": str(min(2, load.replication))}
-    with cleaning(lambda: cluster.kafka.delete_topic(names.topic)):
-        cluster.kafka.create_topic(names.topic, cluster.plan.load.partitions, load.replication, copies)
+    with cleaning(lambda: cluster.kafka.delete_topic(names.topic)), _held(cluster.stack, load):
+        cluster.kafka.create_topic(names.topic, cluster.plan.load.partitions, load.replication, copies, load.brokers)
         return _of_topic(cluster, load, names, records, observer)
 
 
@@ -149,8 +154,11 @@ def _of_topic(cluster: Cluster, load: KafkaLoad, names: Names, records: int, obs
             found = produced(programs.produce(names.topic, load, records), records)
         if reader is not None:
             printed(reader)
-        if load.acks != "0" and (kept := sum(cluster.kafka.end_offsets(names.topic).values())) != records:
-            return Measured(None, f"{records:,} records were produced, and {kept:,} are in the topic")
+        kept = cluster.kafka.end_offsets(names.topic).values()
+        if load.acks != "0" and sum(kept) != records:
+            return Measured(None, f"{records:,} records were produced, and {sum(kept):,} are in the topic")
+        if load.mode != "consume" and min(kept) > 0:
+            found = replace(found, figures={**found.figures, "partition_ratio": round(max(kept) / min(kept), 3)})
         if load.mode == "consume":
             observer.phase("consuming")
             before, used = look(cluster), clients_seconds()
@@ -162,4 +170,11 @@ def _of_topic(cluster: Cluster, load: KafkaLoad, names: Names, records: int, obs
             return found
         used = clients_seconds() - used
         costs = with_costs(found.records_per_second, before, look(cluster), records, used)
-        return replace(costs, wire_bytes_per_record=found.wire_bytes_per_record)
+        return replace(costs, figures=found.figures)
+
+
+def _held(stack: Stack, load: KafkaLoad) -> AbstractContextManager[None]:
+    """Until the context ends the load's brokers have the cores that it gives them. A race without `hold` is refused."""
+    if load.cores is None or stack.faults is None or stack.faults.hold is None:
+        return nullcontext()
+    return stack.faults.hold(load.cores, [each.name for each in stack.services() if service_of(each.name) == "kafka"])

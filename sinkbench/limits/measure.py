@@ -225,7 +225,7 @@ class LimitJob:
             block=block,
             records_per_second=found.records_per_second,
             cpu_seconds_per_million=dict(found.cpu_seconds_per_million),
-            wire_bytes_per_record=found.wire_bytes_per_record,
+            figures=dict(found.figures),
         )
 
 

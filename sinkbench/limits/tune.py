@@ -28,13 +28,13 @@ class Measured:
     """A rate in records per second, or why there is none.
 
     Also, if read, CPU seconds per million records by service, with sinkbench itself, and the clients as `CLIENT` (None
-    is unknown), and the JIT compilers' share of all that CPU time; of producers the bytes of a record on the wire."""
+    is unknown), and the JIT compilers' share of all that CPU time; of Kafka alone `FIGURES`."""
 
     records_per_second: float | None
     problem: str | None = None
     cpu_seconds_per_million: Mapping[str, float | None] = field(default_factory=dict)
     compiling_share: float | None = None
-    wire_bytes_per_record: float | None = None
+    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 class Tuned(NamedTuple):

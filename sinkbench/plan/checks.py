@@ -135,9 +135,11 @@ def check_copies(plan: Plan, kafka: KafkaNodes) -> Iterator[str]:
         text = f"with acks: all Kafka takes no record below its min.insync.replicas, {least}"
         yield f"{load}, and {text}; set it to {least} or more, or acks to 1"
     for index, each in enumerate(kafka_loads(plan)):
-        if each.replication > brokers:
-            found = f"replication is {each.replication}, and Kafka has {counted(brokers, 'broker')}"
-            yield f"{plan.where('kafka', index)}: {found}; race with SINKBENCH_TOPOLOGY=brokers"
+        for key, wanted in {"replication": each.replication, "brokers": each.brokers or 0}.items():
+            if wanted > brokers:
+                found = f"{key} is {wanted}, and Kafka has {counted(brokers, 'broker')}"
+                topology = "brokers" if wanted <= 3 else "five-brokers"
+                yield f"{plan.where('kafka', index)}: {found}; race with SINKBENCH_TOPOLOGY={topology}"
 
 
 def lone_queue(config: Mapping[str, str], kafka: KafkaNodes, topics: Collection[str] = ()) -> Iterator[Misfit]:

@@ -118,6 +118,21 @@ class KafkaLoad(Section):
     compression: Compression = Field(default="none", description="the producer's compression codec")
     linger_ms: Annotated[float, Field(ge=0, le=10_000)] = Field(default=5, description="wait to fill a batch")
     batch_bytes: Annotated[int, Field(ge=1_024, le=100_000_000)] = Field(default=262_144, description="largest batch")
+    records_per_second: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="rate of all producers of perf-test; null: as fast as they can"
+    )
+    brokers: Annotated[int, Field(gt=0, le=100)] | None = Field(
+        default=None, description="brokers that hold its partitions; null: all"
+    )
+    cores: Annotated[float, Field(gt=0, le=1_000)] | None = Field(
+        default=None, description="cores that each broker has meanwhile, on the local stack as root; null: all"
+    )
+
+    @model_validator(mode="after")
+    def _has_brokers_for_its_replicas(self) -> Self:
+        if self.replication > (self.brokers or self.replication):
+            raise mistake(f"{self.replication} replicas need as many brokers, found {self.brokers}", "brokers")
+        return self
 
     @model_validator(mode="after")
     def _loadgen_makes_it(self) -> Self:
@@ -127,6 +142,7 @@ class KafkaLoad(Section):
                 "producers": self.producers > 1,
                 "record_bytes": self.record_bytes < LEAST_RECORD_BYTES,
                 "constant": self.constant,
+                "records_per_second": self.records_per_second is not None,
             }.items():
                 if is_wrong:
                     raise mistake(f"loadgen has no {key} of {shown(getattr(self, key))}; use by: perf-test", key)

@@ -84,6 +84,9 @@ def _check_programs(plan: Plan, stack: Stack) -> Iterator[str]:
             text = "perf-test is of Kafka's own programs, which only the local stack without TLS runs; use by: loadgen"
             yield f"{plan.where('kafka', index)}: {text}"
             return
+        if load.cores is not None and (stack.faults is None or stack.faults.hold is None):
+            yield f"{plan.where('kafka', index)}: cores: only brokers of the local stack are held to a share of them"
+            return
 
 
 def _misfits(

@@ -43,8 +43,10 @@ class LimitInBlock(Record):
     problem: str | None = None
     cpu_seconds_per_million: dict[str, Amount | None] = {}
     """While it was written: of each service, and of the plain clients as "client"; empty if that is not known."""
-    wire_bytes_per_record: Amount | None = None
-    """Of "kafka alone": what perf-test's producers sent for a record, compressed and with headers."""
+    figures: dict[str, Amount] = {}
+    """Of "kafka alone": `wire_bytes`, what perf-test's producers sent for a record, compressed and with headers;
+    `ack_p99_ms`, the 99th percentile of the time until a record was acknowledged, of the slowest of them; and
+    `partition_ratio`, the records of the fullest partition by those of the emptiest."""
 
 
 class Limit(Record):
@@ -71,7 +73,8 @@ class Limit(Record):
     spread: Spread | None = None
     """The records per second of `in_blocks`; None if there are none, or none was measured."""
     cpu_seconds_per_million: dict[str, Amount | None] = {}
-    wire_bytes_per_record: Amount | None = None
+    figures: dict[str, Amount] = {}
+    """The medians of `in_blocks`."""
     note: str | None = None
 
 

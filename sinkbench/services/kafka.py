@@ -258,11 +258,20 @@ class Kafka:
         return None
 
     def create_topic(
-        self, topic: str, partitions: int, replication: int = 1, config: Mapping[str, str] | None = None
+        self,
+        topic: str,
+        partitions: int,
+        replication: int = 1,
+        config: Mapping[str, str] | None = None,
+        brokers: int | None = None,
     ) -> None:
-        """Creates a topic unless it exists."""
-        wanted = [NewTopic(topic, partitions, replication, config=dict(config or {}))]
-        futures = self._admin.create_topics(wanted, operation_timeout=TIMEOUT_SECONDS)
+        """Creates a topic unless it exists; with `brokers`, on these many, those with the lowest ids."""
+        wanted = NewTopic(topic, partitions, replication, config=dict(config or {}))
+        if brokers is not None:
+            ids = sorted(self._admin.list_topics(timeout=TIMEOUT_SECONDS).brokers)[:brokers]
+            on = [[ids[(each + copy) % len(ids)] for copy in range(replication)] for each in range(partitions)]
+            wanted = NewTopic(topic, replica_assignment=on, config=dict(config or {}))
+        futures = self._admin.create_topics([wanted], operation_timeout=TIMEOUT_SECONDS)
         _finish(futures, "make the topic", "TOPIC_ALREADY_EXISTS")
 
     def produce(self, topic: str, values: Iterable[bytes]) -> int:

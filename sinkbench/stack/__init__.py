@@ -4,6 +4,7 @@ library only, since `scripts/setup` runs `sinkbench.stack.tools` before any pack
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -162,7 +163,8 @@ class Faults:
         can_isolate: whether a service can be disconnected from the network.
         proxies: the proxy between workers and sinks; None if none is possible.
         small_disks: the small disk for the services of a sink; None if they cannot have one here.
-        promotion: how a replica of a sink is promoted; None if this stack has none."""
+        promotion: how a replica of a sink is promoted; None if this stack has none.
+        hold: holds each of some services to a number of cores until its context ends; None if none can be held."""
 
     act: Callable[[str, str], None]
     wait_for: Callable[[str], None]
@@ -170,6 +172,7 @@ class Faults:
     proxies: Proxies | None = None
     small_disks: Callable[[str], SmallDisks | None] = lambda sink: None
     promotion: Callable[[str], Roles | None] = lambda sink: None
+    hold: Callable[[float, Collection[str]], AbstractContextManager[None]] | None = None
 
     def kill(self, service: str) -> None:
         """Kills it with SIGKILL."""

@@ -15,6 +15,7 @@ from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.stack import Endpoints, Facts, Faults, Say, ServiceState, Stack, Usage
 from sinkbench.stack.assembly import LOG_LINES, await_ready, checks, endpoints_of, proxy_targets, specs
+from sinkbench.stack.cores import held_to, release
 from sinkbench.stack.home import Home
 from sinkbench.stack.meter import Meter
 from sinkbench.stack.processes import (
@@ -224,10 +225,11 @@ class LocalStack(Stack):
             yield
 
     def _thaw_all(self) -> None:
-        """Resumes all processes that a killed controller left frozen."""
-        for pid in self._supervisor.pids().values():
-            if is_suspended(pid):
-                resume(pid)
+        """Resumes all processes that a killed controller left frozen, or held to a share of the cores."""
+        pids = self._supervisor.pids().values()
+        release(pids)
+        for pid in filter(is_suspended, pids):
+            resume(pid)
 
     def _start_missing(self, say: Say) -> None:
         """Starts every node that does not run, and waits until all are ready. Raises StackError."""
@@ -273,6 +275,9 @@ class LocalStack(Stack):
                 SmallDisks(self._home.small_disk, self.settings.user) if len(self.layout.of(sink)) == 1 else None
             ),
             promotion=self._roles.get,
+            hold=lambda cores, names: held_to(
+                cores, [pid for name, pid in self._supervisor.pids().items() if name in names]
+            ),
         )
 
     def _act(self, what: str, service: str) -> None:

@@ -163,18 +163,25 @@ def query_lines(summary: RunSummary) -> list[str]:
     return lines
 
 
+_OF_KAFKA = {
+    "wire_bytes": ", {:,.0f} bytes a record on the wire",
+    "ack_p99_ms": ", acknowledged in {:,.0f} ms (p99)",
+    "partition_ratio": ", fullest partition {:.2f} times the emptiest",
+}
+
+
 def limit_line(limit: Limit) -> str:
     """A limit in words: `limit of postgres: 163,000 records/s by COPY of 1,024 rows over 2 connections`."""
     if limit.records_per_second is None:
         return f"limit of {limit.sink} by {limit.way}: not measured: {limit.note or 'no reason was given'}"
-    wire = f", {limit.wire_bytes_per_record:,.0f} bytes a record on the wire" if limit.wire_bytes_per_record else ""
+    known = (words.format(limit.figures[name]) for name, words in _OF_KAFKA.items() if name in limit.figures)
     over, tasks = counted(limit.connections or 0, "connection"), f"{limit.connections} tasks of {limit.way}"
     by = {
         GENERATOR: f"{limit.way} alone",
         KAFKA: f"a plain consumer group of {limit.connections}",
         CONNECT: f"{tasks} that drop every record",
         CONNECTOR: f"{tasks} whose target keeps nothing{_missing(limit)}",
-        KAFKA_ALONE: f"{limit.way}{wire}{_missing(limit)}",
+        KAFKA_ALONE: f"{limit.way}{''.join(known)}{_missing(limit)}",
     }.get(limit.sink, f"{limit.way} of {limit.batch or 0:,} records over {over}{_missing(limit)}")
     return f"limit of {limit.sink}: {whole(limit.records_per_second)} records/s{_spread(limit)} by {by}"
 

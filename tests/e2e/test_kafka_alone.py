@@ -1,6 +1,7 @@
 """Loads on Kafka alone on the real stack: each has a rate, what was produced is in the topic, and nothing is left."""
 
 from contextlib import closing
+from pathlib import Path
 
 import psutil
 import pytest
@@ -27,7 +28,7 @@ def java_below_us() -> list[int]:
     ("load", "wire"),
     [
         (CONSTANT, True),
-        ({"mode": "both", "record_bytes": 100}, True),
+        ({"mode": "both", "record_bytes": 100, "brokers": 1, "cores": 0.5}, True),
         ({"mode": "consume"}, False),
         ({"by": "loadgen", "acks": "all"}, False),
         pytest.param({"by": "loadgen", "mode": "consume"}, False, marks=pytest.mark.rare),
@@ -48,9 +49,11 @@ def test_a_load_on_kafka_alone_has_a_rate_and_leaves_nothing(
         assert block.records_per_second
         assert (block.cpu_seconds_per_million["kafka"] or 0) > 0
         # Equal records of 512 bytes compress to a fraction.
-        assert (block.wire_bytes_per_record is not None) == wire
-        assert load is not CONSTANT or 0 < (block.wire_bytes_per_record or 0) < 100
+        assert ("wire_bytes" in block.figures) == ("ack_p99_ms" in block.figures) == wire
+        assert load is not CONSTANT or 0 < block.figures["wire_bytes"] < 100
     assert java_below_us() == []
+    groups = [Path(f"/proc/{each.pid}/cgroup").read_text() for each in stack.services() if each.pid]
+    assert not any("sinkbench-" in each for each in groups)
     assert left_behind(stack) == []
 
 

@@ -25,7 +25,7 @@ from sinkbench.topology import load_topology
 from tests.support.trials import a_cell, cell_summary, plan_of, run_summary
 
 PRODUCED = """101 records sent, 20.2 records/sec (0.01 MB/sec), 3 ms avg latency, 9.0 ms max latency.
-1000 records sent, {rate} records/sec (0.49 MB/sec), 2.50 ms avg latency, 9.00 ms max latency, 2 ms 50th.
+1000 records sent, {rate} records/sec (0.49 MB/sec), 2.50 ms avg latency, 9 ms max latency, 2 ms 50th, {p99} ms 99th.
 producer-metrics:outgoing-byte-rate:{{client-id=perf}}    : 99.0
 producer-metrics:outgoing-byte-total:{{client-id=perf}}   : 260000.000
 """
@@ -33,8 +33,8 @@ CONSUMED = "2026-11-29 02:00:00:1, 2026-11-29 02:00:03:2, 97.7, 32.5, 200000, 66
 
 
 def test_rates_of_producers_add_up_and_each_record_has_its_share_of_the_bytes() -> None:
-    said = [PRODUCED.format(rate="1000.5"), PRODUCED.format(rate="2000.0")]
-    assert produced(said, 2_000) == Measured(3000.5, wire_bytes_per_record=260.0)
+    said = [PRODUCED.format(rate="1000.5", p99=5), PRODUCED.format(rate="2000.0", p99=4)]
+    assert produced(said, 2_000) == Measured(3000.5, figures={"wire_bytes": 260.0, "ack_p99_ms": 5.0})
     assert consumed(CONSUMED) == Measured(76923.1)
 
 
@@ -52,7 +52,10 @@ def test_a_program_that_fails_is_told_by_its_last_line(words: str) -> None:
         ({"kafka": [{"label": "a", "by": "loadgen", "mode": "both"}]}, "loadgen has no mode of 'both'"),
         ({"kafka": [{"label": "a", "by": "loadgen", "constant": True}]}, "no constant of"),
         ({"kafka": [{"label": "a", "by": "loadgen", "record_bytes": 100}]}, "no record_bytes of 100"),
+        ({"kafka": [{"label": "a", "by": "loadgen", "records_per_second": 5}]}, "no records_per_second of 5"),
         ({"kafka": [{"label": "a", "producers": 0}]}, "producers"),
+        ({"kafka": [{"label": "a", "cores": 0}]}, "cores"),
+        ({"kafka": [{"label": "a", "replication": 3, "brokers": 2}]}, "3 replicas need as many brokers, found 2"),
     ],
 )
 def test_a_plan_says_what_it_cannot_ask_of_kafka(fields: dict[str, Any], words: str) -> None:
@@ -62,33 +65,36 @@ def test_a_plan_says_what_it_cannot_ask_of_kafka(fields: dict[str, Any], words: 
 
 def test_what_the_stack_lacks_is_refused_before_the_race() -> None:
     plan, small = read_plan("kafka-alone"), load_topology("small", CHECKOUT, CHECKOUT)
-    refused = list(check_copies(plan, small.kafka))
-    assert len(refused) == 3
-    assert refused[0].endswith("replication is 3, and Kafka has 1 broker; race with SINKBENCH_TOPOLOGY=brokers")
+    lacking = list(check_copies(plan, small.kafka))
+    assert len(lacking) == 3
+    assert lacking[0].endswith("replication is 3, and Kafka has 1 broker; race with SINKBENCH_TOPOLOGY=brokers")
     assert list(check_copies(plan, load_topology("brokers", CHECKOUT, CHECKOUT).kafka)) == []
     endpoints = SimpleNamespace(kafka_settings={}, connect_variables={}, sinks={}, shared=True)
     stack: Any = SimpleNamespace(endpoints=endpoints, layout=None, profiler=None, name="k", variables=())
     with pytest.raises(PlanError, match=r"kafka-alone.yaml:\d+: perf-test .* use by: loadgen$"):
         check_plan(plan, [], stack)
+    shares = plan_of(kafka=[{"label": "a", "by": "loadgen", "cores": 0.5, "brokers": 5}])
+    stack.faults = None
+    with pytest.raises(PlanError, match="cores: only brokers of the local stack are held"):
+        check_plan(shares, [], stack)
+    (refused,) = check_copies(shares, load_topology("brokers", CHECKOUT, CHECKOUT).kafka)
+    assert refused.endswith("brokers is 5, and Kafka has 3 brokers; race with SINKBENCH_TOPOLOGY=five-brokers")
+    assert list(check_copies(read_plan("brokers"), load_topology("five-brokers", CHECKOUT, CHECKOUT).kafka)) == []
 
 
-def limit(label: str, *rates: float | None, wires: float | None = None, **fields: Any) -> Limit:
+def limit(label: str, *rates: float | None, figures: dict[str, float] | None = None, **fields: Any) -> Limit:
     found = Limit(sink=KAFKA_ALONE, way=label, connections=1, batch=10, record_bytes=512, **fields)
     for block, rate in enumerate(rates, 1):
         costs = {"kafka": 4.0, "client": 5.0}
         in_block = LimitInBlock(
-            block=block,
-            records_per_second=rate,
-            problem="cold",
-            cpu_seconds_per_million=costs,
-            wire_bytes_per_record=wires,
+            block=block, records_per_second=rate, problem="cold", cpu_seconds_per_million=costs, figures=figures or {}
         )
         found = with_block(found, in_block)
     return found
 
 
-ONE = limit("one", 100_000, 110_000, 90_000, wires=522)
-HALF = limit("half", 50_000, 56_000, 46_000, None, wires=6)
+ONE = limit("one", 100_000, 110_000, 90_000, figures={"wire_bytes": 522})
+HALF = limit("half", 50_000, 56_000, 46_000, None, figures={"wire_bytes": 6, "ack_p99_ms": 8, "partition_ratio": 1.5})
 
 
 def test_loads_on_kafka_alone_are_in_each_block_whatever_cell_is_next() -> None:
@@ -105,7 +111,10 @@ def test_the_result_has_a_row_for_each_load_on_kafka_alone() -> None:
     rows = {line.split()[0]: line.split()[1:] for line in lines if line}
     assert rows["one"] == ["100,000", "(90,000-110,000)", "51.2", "1.00", "9", "4"]
     assert rows["half"] == ["50,000", "(46,000-56,000)", "25.6", "0.51", "9", "4"]
-    assert "by half, 6 bytes a record on the wire; not measured in 1 of 4 blocks: cold" in " ".join(lines)
+    told = (
+        "by half, 6 bytes a record on the wire, acknowledged in 8 ms (p99), fullest partition 1.50 times the emptiest"
+    )
+    assert f"{told}; not measured in 1 of 4 blocks: cold" in " ".join(lines)
     assert rows["cold"] == ["not", "measured"]
     assert rows["once"] == ["7,000", "3.58", "-", "-", "-"]
 
@@ -118,5 +127,6 @@ def test_claims_read_the_rates_and_the_bytes_of_kafka_alone() -> None:
     assert ratio_of(stored, (half, one), "wire_bytes").estimate == pytest.approx(6 / 522)
     with pytest.raises(Untold, match="one block has no range"):
         range_of(stored, CellOf(label="once"), "records_per_second")
+    assert range_of((run_summary(limits=[HALF]), ()), half, "partition_ratio").high == 1.5
     with pytest.raises(Untold, match="not finished"):
         range_of((stored[0].model_copy(update={"complete": False}), ()), one, "records_per_second")

@@ -1,0 +1,51 @@
+"""A process that is held to a share of a core has no more of it, and all of them afterwards."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sinkbench.errors import StackError
+from sinkbench.stack import cores
+from sinkbench.stack.cores import held_to, release
+
+
+@pytest.fixture
+def busy() -> Iterator[psutil.Process]:
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    yield psutil.Process(process.pid)
+    process.kill()
+    process.wait()
+
+
+def share(process: psutil.Process) -> float:
+    before, since = process.cpu_times().user, time.monotonic()
+    time.sleep(1)
+    return (process.cpu_times().user - before) / (time.monotonic() - since)
+
+
+def test_a_process_is_held_and_let_go(busy: psutil.Process) -> None:
+    own = Path(f"/proc/{busy.pid}/cgroup")
+    try:
+        with held_to(0.2, [busy.pid]):
+            held = share(busy)
+            assert f"sinkbench-{busy.pid}" in own.read_text()
+            # As a next `up` does for a controller that was killed.
+            release([busy.pid])
+    except StackError as error:
+        pytest.skip(str(error))
+    # Twice the share: user time is counted in ticks, and the kernel lets a group finish what it has begun.
+    assert held < 0.4
+    assert "sinkbench" not in own.read_text()
+    release([busy.pid])
+
+
+def test_what_the_kernel_refuses_is_one_line(busy: psutil.Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "CGROUPS", Path("/proc"))
+    needed = "control groups, which need root, and the controller 'cpu' of /proc/cpu"
+    with pytest.raises(StackError, match=needed), held_to(0.2, [busy.pid]):
+        pass
