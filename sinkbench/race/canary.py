@@ -58,12 +58,14 @@ class Failed:
 def check_pipelines(cluster: Cluster, cells: Sequence[Cell]) -> None:
     """Raises PlanError, with a line for each pipeline whose ten records do not come out where they belong.
 
-    Sinks are checked beside each other, the pipelines of one in turn. All that a canary creates is removed."""
+    Sinks are checked beside each other, the pipelines of one in turn, with a task a worker. All that a canary creates is
+    removed."""
     token = token_hex(3)
     note_run(cluster.stack, token)
     firsts: dict[str, Cell] = {}
     for cell in cells:
-        firsts.setdefault(cell.label, replace(cell, fault=None, rows_before=0))
+        # Whether a sink has connections for more tasks is what trials tell.
+        firsts.setdefault(cell.label, replace(cell, fault=None, rows_before=0, multiple=1))
     of_sink: dict[str, list[tuple[Cell, Names]]] = {}
     for number, cell in enumerate(firsts.values(), 1):
         of_sink.setdefault(cell.sink, []).append((cell, Names.of(f"{token}_canary_{number}")))
