@@ -58,7 +58,7 @@ class Failed:
 def check_pipelines(cluster: Cluster, cells: Sequence[Cell]) -> None:
     """Raises PlanError, with a line for each pipeline whose ten records do not come out where they belong.
 
-    Sinks are checked beside each other, the pipelines of one in turn, with a task a worker. All that a canary creates is
+    Sinks are checked beside each other, the pipelines of one in turn, with a task a worker. What a canary creates is
     removed."""
     token = token_hex(3)
     note_run(cluster.stack, token)
