@@ -119,13 +119,13 @@ class KafkaLoad(Section):
     linger_ms: Annotated[float, Field(ge=0, le=10_000)] = Field(default=5, description="wait to fill a batch")
     batch_bytes: Annotated[int, Field(ge=1_024, le=100_000_000)] = Field(default=262_144, description="largest batch")
     records_per_second: Annotated[float, Field(gt=0)] | None = Field(
-        default=None, description="rate of all producers of perf-test; null: as fast as they can"
+        default=None, description="rate of all producers; null: unlimited"
     )
     brokers: Annotated[int, Field(gt=0, le=100)] | None = Field(
-        default=None, description="brokers that hold its partitions; null: all"
+        default=None, description="brokers with its partitions; null: all"
     )
     cores: Annotated[float, Field(gt=0, le=1_000)] | None = Field(
-        default=None, description="cores that each broker has meanwhile, on the local stack as root; null: all"
+        default=None, description="cores of each broker meanwhile; as root, on the local stack"
     )
 
     @model_validator(mode="after")
