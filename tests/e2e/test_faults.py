@@ -437,7 +437,7 @@ faults:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("records", ["not json", "nul"])
+@pytest.mark.parametrize("records", ["not json", pytest.param("nul", marks=pytest.mark.rare)])
 def test_what_postgresql_refuses_is_a_dead_letter_where_each_record_is_checked_before(
     stack: LocalStack, tmp_path: Path, records: str
 ) -> None:

@@ -123,6 +123,7 @@ def test_the_live_page_shows_the_cells_the_charts_and_the_end_of_a_race(quick: Q
     assert all(verdict in quick.output for verdict in verdicts)
 
 
+@pytest.mark.rare
 @pytest.mark.long
 def test_a_jvm_that_has_just_begun_is_not_warm(whole: LocalStack, tmp_path: Path) -> None:
     whole.faults.stop("connect-1")
@@ -154,6 +155,7 @@ def test_direct_connections_run_out_at_24_tasks_and_pooled_ones_do_not(whole: Lo
     assert pooled.connections.server_peak <= 20
 
 
+@pytest.mark.rare
 @pytest.mark.long
 def test_a_worker_killed_during_a_trial_makes_it_invalid_and_is_started_again(
     whole: LocalStack, tmp_path: Path
@@ -196,6 +198,7 @@ def test_a_connector_that_somebody_has_posted_is_named_and_the_race_refused(
     assert list((tmp_path / "results").iterdir()) == []
 
 
+@pytest.mark.rare
 @pytest.mark.long
 def test_connections_of_others_are_not_the_trials(whole: LocalStack, tmp_path: Path) -> None:
     address = whole.endpoints.sinks["postgres"].address
