@@ -85,7 +85,7 @@ def _check_programs(plan: Plan, stack: Stack) -> Iterator[str]:
             yield f"{plan.where('kafka', index)}: {text}"
             return
         if load.cores is not None and (stack.faults is None or stack.faults.hold is None):
-            yield f"{plan.where('kafka', index)}: cores: only brokers of the local stack are held to a share of them"
+            yield f"{plan.where('kafka', index)}: cores: only root holds brokers to a share of them, on the local stack"
             return
 
 

@@ -1,5 +1,6 @@
 """Holds processes of this machine to a share of its cores: a control group (version 2 or 1) of its own for each."""
 
+import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +12,16 @@ PERIOD = 100_000
 """Microseconds: the kernel counts the CPU time of a group anew in each."""
 
 
+def can_hold() -> bool:
+    """Whether this account may make control groups that share out CPU time: root, if the kernel has them."""
+    enabled = CGROUPS / "cgroup.subtree_control"
+    has_cpu = "cpu" in enabled.read_text().split() if enabled.exists() else True
+    return has_cpu and os.access(_root() / "cgroup.procs", os.W_OK)
+
+
 @contextmanager
 def held_to(cores: float, pids: Collection[int]) -> Iterator[None]:
-    """Each process has at most `cores` until the context ends. Raises StackError if this account may not do that."""
+    """Each process has at most `cores` until the context ends. Raises StackError if the kernel refuses that."""
     root, quota = _root(), int(cores * PERIOD)
     try:
         for pid in pids:
@@ -27,10 +35,7 @@ def held_to(cores: float, pids: Collection[int]) -> Iterator[None]:
             (group / "cgroup.procs").write_text(str(pid))
         yield
     except OSError as error:
-        raise StackError(
-            f"processes are held to a share of the cores by control groups, which need root, and the controller 'cpu'"
-            f" of {root}: {error.strerror}"
-        ) from None
+        raise StackError(f"no control group in {root} to hold a process to {cores:g} cores: {error.strerror}") from None
     finally:
         release(pids)
 

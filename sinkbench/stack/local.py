@@ -5,7 +5,7 @@ import re
 import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping, Set
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
 from sinkbench.stack import Endpoints, Facts, Faults, Say, ServiceState, Stack, Usage
 from sinkbench.stack.assembly import LOG_LINES, await_ready, checks, endpoints_of, proxy_targets, specs
-from sinkbench.stack.cores import held_to, release
+from sinkbench.stack.cores import can_hold, held_to, release
 from sinkbench.stack.home import Home
 from sinkbench.stack.meter import Meter
 from sinkbench.stack.processes import (
@@ -275,10 +275,11 @@ class LocalStack(Stack):
                 SmallDisks(self._home.small_disk, self.settings.user) if len(self.layout.of(sink)) == 1 else None
             ),
             promotion=self._roles.get,
-            hold=lambda cores, names: held_to(
-                cores, [pid for name, pid in self._supervisor.pids().items() if name in names]
-            ),
+            hold=self._hold if can_hold() else None,
         )
+
+    def _hold(self, cores: float, names: Collection[str]) -> AbstractContextManager[None]:
+        return held_to(cores, [pid for name, pid in self._supervisor.pids().items() if name in names])
 
     def _act(self, what: str, service: str) -> None:
         self._log_file(service)

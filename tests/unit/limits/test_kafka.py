@@ -75,7 +75,7 @@ def test_what_the_stack_lacks_is_refused_before_the_race() -> None:
         check_plan(plan, [], stack)
     shares = plan_of(kafka=[{"label": "a", "by": "loadgen", "cores": 0.5, "brokers": 5}])
     stack.faults = None
-    with pytest.raises(PlanError, match="cores: only brokers of the local stack are held"):
+    with pytest.raises(PlanError, match="cores: only root holds brokers to a share of them"):
         check_plan(shares, [], stack)
     (refused,) = check_copies(shares, load_topology("brokers", CHECKOUT, CHECKOUT).kafka)
     assert refused.endswith("brokers is 5, and Kafka has 3 brokers; race with SINKBENCH_TOPOLOGY=five-brokers")
