@@ -187,6 +187,7 @@ class PipelineEntry(Section):
         description="name in tables (default: the pipeline's); required if a pipeline is listed twice",
     )
     arm: str | None = Field(default=None, description="its arm; set by `arms`")
+    may_fail: bool = Field(default=False, description="race even if its first ten records do not arrive")
 
     _has_version = model_validator(mode="after")(_plugin_has_a_version)
 

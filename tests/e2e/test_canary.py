@@ -37,6 +37,7 @@ def test_ten_records_show_what_is_wrong_with_each_pipeline_and_nothing_of_them_s
         f"  - {{pipeline: postgres/jdbc, label: nowhere, overrides: {{{nowhere}}}}}\n"
         f"  - {{pipeline: postgres/jdbc, label: broken, target: '{tmp_path}/broken.sql'}}\n"
         f"  - {{pipeline: postgres/jdbc, label: lacking, target: '{tmp_path}/lacking.sql'}}\n"
+        f"  - {{pipeline: postgres/jdbc, label: doomed, may_fail: true, overrides: {{{nowhere}}}}}\n"
         # Whether 24 tasks find connections is what its trials would tell.
         f"  - {{pipeline: postgres/jdbc, label: many, multiples: [8]}}\n"
         # It commits what it holds back for longer than that takes, and is well.

@@ -114,7 +114,7 @@ def _without_added(plan: str) -> str:
     """The text of a plan without the keys, with their defaults, that are newer than the stored runs."""
     added = (
         r"  warm_up_budget_seconds: 60.0|(?:  (?:delimiter|header|plugin|arm|partitions|reads_from)|workers): null"
-        r"|profile: false|kafka: \[\]"
+        r"|  may_fail: false|profile: false|kafka: \[\]"
     )
     return re.sub(
         rf"(?m)^(?:{added}|  variables: \{{\}}|arms: \{{\}}|  of_capacity: \[\]|  readers:\n  - 0)\n", "", plan

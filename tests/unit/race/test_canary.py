@@ -36,6 +36,12 @@ def test_where_the_records_went_instead_is_said_with_the_key_that_names_it(
         assert line_of(failed, strays, removed) == f"postgres/jdbc: {WHY}{said}"
 
 
+def test_a_pipeline_that_may_fail_is_sent_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(canary, "take", MagicMock(side_effect=AssertionError))
+    plan = plan_of(pipelines=[{"pipeline": "postgres/jdbc", "may_fail": True}])
+    check_pipelines(MagicMock(plan=plan), expand(plan, 3))
+
+
 def test_a_service_that_ends_meanwhile_is_told_with_what_was_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(canary, "take", MagicMock(side_effect=ServiceError("AdminShutdown: terminating connection")))
     with pytest.raises(StackError, match=r"each pipeline was broken off: AdminShutdown: .*; mend that and race again$"):
