@@ -270,7 +270,7 @@ class Kafka:
         if brokers is not None:
             ids = sorted(self._admin.list_topics(timeout=TIMEOUT_SECONDS).brokers)[:brokers]
             on = [[ids[(each + copy) % len(ids)] for copy in range(replication)] for each in range(partitions)]
-            wanted = NewTopic(topic, replica_assignment=on, config=dict(config or {}))
+            wanted = NewTopic(topic, partitions, replica_assignment=on, config=dict(config or {}))
         futures = self._admin.create_topics([wanted], operation_timeout=TIMEOUT_SECONDS)
         _finish(futures, "make the topic", "TOPIC_ALREADY_EXISTS")
 
