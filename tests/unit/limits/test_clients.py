@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -24,7 +25,6 @@ from sinkbench.limits.tune import Measured, Point, Tuned, step_of, step_up
 from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination, Refused
 from sinkbench.stack import Endpoint
-from sinkbench.trial.observer import Observer
 from tests.support.silent import Silent
 from tests.support.tlsserver import served
 
@@ -128,12 +128,8 @@ def test_numbers_of_tasks_are_taken_as_long_as_they_gain() -> None:
 
 
 def test_a_limit_that_cannot_be_measured_is_none_with_a_note() -> None:
-    def refused(observer: Observer) -> Tuned:
-        raise ServiceError("InsufficientPrivilege: permission denied")
-
-    def fruitless(observer: Observer) -> Tuned:
-        return Tuned(None, [step_of(Point(1, 1), Measured(None, "429"))])
-
+    refused = Mock(side_effect=ServiceError("InsufficientPrivilege: permission denied"))
+    fruitless = Mock(return_value=Tuned(None, [step_of(Point(1, 1), Measured(None, "429"))]))
     for search, note in ((refused, "permission denied"), (fruitless, "429")):
         limit = LimitJob("postgres", "COPY", search).run(Silent())
         assert limit.records_per_second is None
