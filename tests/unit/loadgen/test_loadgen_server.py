@@ -213,11 +213,6 @@ USERS = {USER: SECRET, "zoë": "pass:with:colons ü"}
 LOAD = {"topic": "tides", "count": 5, "bootstrap": "127.0.0.1:9"}
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Issued:
-    return issue(tmp_path)
-
-
 def asked(path: str, *headers: tuple[str, str], method: str = "GET", **more: Any) -> httpx.Response:
     """What is answered in-process; `more` are options of the interface."""
     return ask(make_app(LoadService({}), **more), method, path, headers=list(headers), content=json.dumps(LOAD))
@@ -327,8 +322,9 @@ def encrypt(files: Issued) -> None:
     ],
 )
 def test_files_for_tls_that_cannot_be_used_are_one_line_and_exit_code_2(
-    files: Issued, loadgen_command: Command, damage: Callable[[Issued], object], words: str
+    tmp_path: Path, loadgen_command: Command, damage: Callable[[Issued], object], words: str
 ) -> None:
+    files = issue(tmp_path)
     damage(files)
     tls = ("--tls-certificate", files.certificate, "--tls-key", files.key)
     said = loadgen_command.refused("serve", "--listen", "127.0.0.1:0", *tls)
