@@ -186,10 +186,6 @@ def test_the_load_that_decides_is_to_the_raced_tasks_what_the_rate_is_to_those_t
         assert only(run(jdbc(*[drained] * 3), load(24_000, 900)), rate=8_000, p99_ms=1_000).unknown == []
 
 
-def queries(*right: bool | None) -> dict[str, object]:
-    return {"queries": [Query(query=f"q{n}", right=each, by_index=each) for n, each in enumerate(right)]}
-
-
 @pytest.mark.parametrize(
     ("asked", "right", "state"),
     [
@@ -203,7 +199,8 @@ def queries(*right: bool | None) -> dict[str, object]:
     ],
 )
 def test_queries_are_those_that_an_index_answers(asked: int | str, right: tuple[bool | None], state: str) -> None:
-    assert only(run(ONE, **queries(*right)), queries=asked).state == state
+    answered = [Query(query=f"q{n}", right=each, by_index=each) for n, each in enumerate(right)]
+    assert only(run(ONE, queries=answered), queries=asked).state == state
 
 
 def test_a_pipeline_that_loses_records_when_a_task_stops_does_not_qualify() -> None:

@@ -20,14 +20,13 @@ RssShmem:	   25024 kB
 Threads:	1
 """
 ZOMBIE = b"Name:\tpostgres\nState:\tZ (zombie)\nThreads:\t1\n"
-KB = 1024
 
 
 def test_what_processes_share_is_counted_once_and_those_that_have_ended_hold_nothing(tmp_path: Path) -> None:
     for pid, text in ((1, BACKEND), (2, BACKEND), (3, ZOMBIE)):
         (tmp_path / str(pid)).mkdir()
         (tmp_path / str(pid) / "status").write_bytes(text)
-    assert resident_bytes([1, 2, 3, 4], tmp_path) == (2 * 3396 + 14380 + 25024) * KB
+    assert resident_bytes([1, 2, 3, 4], tmp_path) == (2 * 3396 + 14380 + 25024) * 1024
     assert resident_bytes([3, 4], tmp_path) is None
 
 
