@@ -255,7 +255,8 @@ def test_one_connector_is_told_in_one_screen() -> None:
 
 
 def test_the_page_has_a_heading_for_each_rule_and_no_other() -> None:
-    codes, page = [rule.code for rule in RULES], (CHECKOUT / DOCS).read_text(encoding="utf-8")
+    codes = [rule.code for rule in RULES]
+    page = (CHECKOUT / DOCS).read_text(encoding="utf-8")
     assert re.findall(r"^### (.+)$", page, re.MULTILINE) == codes == [anchor(code) for code in codes]
 
 

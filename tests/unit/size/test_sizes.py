@@ -334,9 +334,8 @@ def loaded(rate: float, p99: float, cpu: float) -> CellSummary:
 
 
 def test_a_load_is_predicted_by_the_next_higher_one_and_its_cpu_time_by_those_around_it() -> None:
-    found = predicted(
-        run({}, loaded(8_000, 400, 24.0)), run(THREE, loaded(2_000, 100, 99.0), loaded(12_000, 300, 99.0))
-    )
+    others = run(THREE, loaded(2_000, 100, 99.0), loaded(12_000, 300, 99.0))
+    found = predicted(run({}, loaded(8_000, 400, 24.0)), others)
     assert found[f"{P99} 1x3@8000"].error == pytest.approx(-0.25)
     assert found[f"{CPU_TIME} 1x3@8000"].error == pytest.approx(109 / 34 - 1)
     higher = predicted(run({}, loaded(16_000, 400, 24.0)), run(THREE, loaded(12_000, 300, 99.0)))

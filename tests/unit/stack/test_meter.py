@@ -30,9 +30,6 @@ def test_what_processes_share_is_counted_once_and_those_that_have_ended_hold_not
     assert resident_bytes([3, 4], tmp_path) is None
 
 
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
 @pytest.mark.parametrize(
     ("thread", "part"),
     [
@@ -56,7 +53,8 @@ def thread(folder: Path, number: int, name: str, user: float, system: float) -> 
     there.mkdir(parents=True, exist_ok=True)
     (there / "comm").write_text(f"{name}\n")
     before = " ".join(["S", *"0" * 10])
-    (there / "stat").write_text(f"{number} ({name}) {before} {int(user * TICKS)} {int(system * TICKS)} 0 0 20 0\n")
+    ticks = os.sysconf("SC_CLK_TCK")
+    (there / "stat").write_text(f"{number} ({name}) {before} {int(user * ticks)} {int(system * ticks)} 0 0 20 0\n")
     return there
 
 

@@ -37,9 +37,8 @@ LIMITS = Timeouts(stall_seconds=30, timeout_seconds=300)
 
 
 def sample(seconds: float, stored: int | None, **read: Any) -> Sample:
-    return read_sample(
-        seconds, stored, **{"tasks_running": 3, "tasks_failed": 0, "cpu_seconds": {"kafka": 1.0}, **read}
-    )
+    usual = {"tasks_running": 3, "tasks_failed": 0, "cpu_seconds": {"kafka": 1.0}}
+    return read_sample(seconds, stored, **{**usual, **read})
 
 
 def test_rejected_writes_are_those_since_the_first_sample_that_counted_them() -> None:

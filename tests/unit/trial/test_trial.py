@@ -178,9 +178,8 @@ def test_who_has_died_before_its_silence_was_noticed_is_the_reason() -> None:
 
 
 def test_what_its_own_connector_puts_aside_is_not_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        FakeCluster, "config", lambda cluster, *which: {"tasks.max": "3", "errors.deadletterqueue.topic.name": "aside"}
-    )
+    config = {"tasks.max": "3", "errors.deadletterqueue.topic.name": "aside"}
+    monkeypatch.setattr(FakeCluster, "config", lambda cluster, *which: config)
     looks = [Others({}, {"aside": 10}), Others({"mine": 3}, {"aside": 9_000, "orders": 8_000})]
     record = drained(FakeCluster(PLAN, meets=looks))
     assert record.reasons == []
