@@ -23,7 +23,6 @@ from tests.support.trials import cell_summary, run_summary
 DOCS = sorted((CHECKOUT / "docs").rglob("*.md"))
 METHODS_PAGE = CHECKOUT / METHODS
 METHODS_TEXT = METHODS_PAGE.read_text("utf-8")
-FIGURES_OF_METHODS = re.findall(r"^### (.+)$", METHODS_TEXT, re.MULTILINE)
 # Columns that say what a row is of, and hold no figure.
 NAMES = {"scaling", "time of one record", "cell"}
 # The same of an export, and what counts trials or repeats the plan.
@@ -76,7 +75,7 @@ def section_of(figure: str) -> str:
     return METHODS_TEXT.partition(f"\n### {figure}\n\n")[2].partition("\n#")[0]
 
 
-@pytest.mark.parametrize("figure", FIGURES_OF_METHODS)
+@pytest.mark.parametrize("figure", re.findall(r"^### (.+)$", METHODS_TEXT, re.MULTILINE))
 def test_every_figure_of_methods_has_the_same_four_headings(figure: str) -> None:
     headed = re.findall(r"^- \*\*(\w+)\.\*\*", section_of(figure), re.MULTILINE)
     assert headed == ["Definition", "Formula", "Resolution", "Limits"]
@@ -117,10 +116,8 @@ def test_every_dependency_says_what_it_is_for() -> None:
     assert [line for line in listed if not re.search(r'",  # \w', line)] == []
 
 
-PAGE = (CHECKOUT / "docs" / "sinks.md").read_text(encoding="utf-8")
-
-
-def test_the_page_lists_every_method_and_capability() -> None:
-    listed = set(re.findall(r"`(\w+)(?:\([^`]*\))?`", PAGE))
+def test_the_page_on_sinks_lists_every_method_and_capability() -> None:
+    page = (CHECKOUT / "docs" / "sinks.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"`(\w+)(?:\([^`]*\))?`", page))
     methods = {name for name in vars(Sink) if not name.startswith("_")}
     assert methods | {each.name for each in fields(Capabilities)} <= listed

@@ -1,6 +1,7 @@
 """What a user may set, and how a mistake is answered."""
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -67,9 +68,7 @@ def test_a_folder_behind_a_closed_one_is_not_reachable(tmp_path: Path) -> None:
 
 
 def test_an_account_without_a_name_goes_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def nameless() -> str:
-        raise OSError("No username set in the environment")
-
+    nameless = Mock(side_effect=OSError("No username set in the environment"))
     monkeypatch.setattr("sinkbench.settings.getpass.getuser", nameless)
     monkeypatch.setattr("sinkbench.settings.os.geteuid", lambda: 54_321)
     assert load_settings(tmp_path).user == "54321"

@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadgen.checksum import parse
-from loadgen.dataset.store import Builder, DatasetMaker
+from loadgen.dataset.store import DatasetMaker
 from loadgen.options import load_from
 from loadgen.records import made_by, records_of
 from sinkbench.analysis.content import ChecksumAudit, Content, bear_checksums, compare_content, documents_of, one_in
 from tests.support.anyrecords import VALUES, changed, text_of
 from tests.support.counts import count
 from tests.support.respelled import respelled
+from tests.unit.loadgen.test_loadgen_dataset import built
 
 DOCUMENT = {"metadata": {"id": "8454000", "name": "Providence"}, "data": {"v": "1.5", "q": "p"}, "bench": {"seq": 1}}
 
@@ -73,10 +74,8 @@ RECORDS = st.lists(VALUES, min_size=1, max_size=3)
 
 def judged(records: list[Any], stored: list[str]) -> list[int]:
     """How many records are altered by the comparison with the topic, and how many by checksum alone."""
-    builder = Builder()
-    for record in records:
-        builder.add(f'{{"own":{text_of(record)}}}'.encode(), None)
-    values = made_by(DatasetMaker(builder.build("here", whole=True), "r"), 0, len(records))
+    dataset = built([f'{{"own":{text_of(record)}}}'.encode() for record in records])
+    values = made_by(DatasetMaker(dataset, "r"), 0, len(records))
     sent = documents_of(values, "r")
     assert list(sent) == list(range(len(records)))
     documents = {seq: {**sent[seq], "own": parse(text)} for seq, text in enumerate(stored)}

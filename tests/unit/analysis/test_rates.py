@@ -112,13 +112,9 @@ def share_of_steady(found: list[Steadiness]) -> float:
     return sum(each.steady is True for each in found) / len(found)
 
 
-def constant(share: np.ndarray) -> np.ndarray:
-    return np.ones_like(share)
-
-
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.2, 0.5])
 def test_a_constant_rate_is_steady_from_its_start(noise: float) -> None:
-    found = judged(constant, noise)
+    found = judged(np.ones_like, noise)
     assert share_of_steady(found) >= 0.95
     assert np.median([each.warm_up_seconds for each in found if each.warm_up_seconds is not None]) == 0
 
@@ -126,7 +122,7 @@ def test_a_constant_rate_is_steady_from_its_start(noise: float) -> None:
 def test_the_rate_of_a_steady_trial_is_that_between_10_and_90_percent() -> None:
     differences = []
     for seed in range(CURVES):
-        times, stored = drained(constant, seed)
+        times, stored = drained(np.ones_like, seed)
         total = int(stored[-1])
         now = drain_rate(times, stored, total, from_seconds=steadiness(times, stored, total).from_seconds)
         before = drain_rate(times, stored, total)

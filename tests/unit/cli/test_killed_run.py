@@ -112,9 +112,6 @@ def test_every_command_takes_a_run_that_was_killed(whole: Path, tmp_path: Path, 
     assert row[-5:] == ["7", "no", "no", "resumed", "now"]
 
 
-Damage = Callable[[Path], object]
-
-
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
@@ -135,7 +132,7 @@ Damage = Callable[[Path], object]
 )
 @pytest.mark.parametrize("command", ["report", "compare", "export", "resume", "runs"])
 def test_every_command_refuses_a_damaged_run_in_one_line(
-    command: str, damage: Damage, said: str, whole: Path, tmp_path: Path, sinkbench: Command
+    command: str, damage: Callable[[Path], object], said: str, whole: Path, tmp_path: Path, sinkbench: Command
 ) -> None:
     run = cut(whole, tmp_path / "results" / "20261121T034800Z-sample", 3, 3)
     damage(run)

@@ -12,7 +12,6 @@ from sinkbench.environment import joined, with_sink
 from sinkbench.environment.machine import allowance, container_kind, disk, kind_of_block, mount_of, own_allowance
 from sinkbench.environment.services import common, flags_of, jvms, version_shown
 from sinkbench.sinks import SinkSettings
-from sinkbench.sinks.elasticsearch.index import settings_of
 from sinkbench.sinks.elasticsearch.service import about_of
 from sinkbench.stack import Allowance, Endpoint
 from sinkbench.stack.engine import allowance_of, command_of
@@ -179,16 +178,6 @@ def test_what_a_container_does_not_show_of_a_java_is_not_known() -> None:
     unknown = {"version": None, "flags": None}
     found = jvms(NOWHERE, {}, {"elasticsearch": About()})
     assert found == dict.fromkeys(("kafka", "connect", "elasticsearch"), unknown)
-
-
-def test_the_settings_of_an_index_come_from_itself_or_are_defaults() -> None:
-    defaults = {"translog.durability": "REQUEST", "translog.sync_interval": "5s", "refresh_interval": "1s", "x": "1"}
-    own = {"index.number_of_shards": "3", "index.number_of_replicas": "0"}
-    found = settings_of({"settings": own, "defaults": {f"index.{name}": value for name, value in defaults.items()}})
-    translog = {"index.translog.durability": "request", "index.translog.sync_interval": "5s"}
-    assert found.durability == {**translog, "index.number_of_replicas": "0"}
-    assert found.tuning == {"index.number_of_shards": "3", "index.refresh_interval": "1s"}
-    assert set(settings_of({}).durability.values()) == {None}
 
 
 def test_a_sinks_settings_are_added_and_not_forgotten() -> None:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -15,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from loadgen.dataset.store import Builder
 from loadgen.options import Load
 from sinkbench.errors import ServiceError
 from sinkbench.limits.clients import Writers, Written, make_records, rate_of, write_for
@@ -24,9 +24,9 @@ from sinkbench.limits.tune import Measured, Point, Tuned, step_of, step_up
 from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination, Refused
 from sinkbench.stack import Endpoint
-from sinkbench.trial.observer import Observer
 from tests.support.silent import Silent
 from tests.support.tlsserver import served
+from tests.unit.loadgen.test_loadgen_dataset import built
 
 SECONDS = 0.5
 
@@ -63,10 +63,7 @@ def test_records_are_loadgens_own_and_each_connection_has_others() -> None:
 
 
 def test_records_of_the_users_own_are_those_of_their_data_set(tmp_path: Path) -> None:
-    builder = Builder()
-    for number in range(3):
-        builder.add(b'{"id": %d}' % number, None)
-    builder.build("mine.ndjson", whole=True).write(tmp_path / "records")
+    built([b'{"id": %d}' % number for number in range(3)]).write(tmp_path / "records")
     made = make_records(load(1_000, 4), tmp_path / "records")
     assert [json.loads(record)["id"] for record in made[:4]] == [1, 2, 0, 1]
     assert [json.loads(record)["bench"]["seq"] for record in made] == list(range(4, 1_004))
@@ -128,12 +125,8 @@ def test_numbers_of_tasks_are_taken_as_long_as_they_gain() -> None:
 
 
 def test_a_limit_that_cannot_be_measured_is_none_with_a_note() -> None:
-    def refused(observer: Observer) -> Tuned:
-        raise ServiceError("InsufficientPrivilege: permission denied")
-
-    def fruitless(observer: Observer) -> Tuned:
-        return Tuned(None, [step_of(Point(1, 1), Measured(None, "429"))])
-
+    refused = Mock(side_effect=ServiceError("InsufficientPrivilege: permission denied"))
+    fruitless = Mock(return_value=Tuned(None, [step_of(Point(1, 1), Measured(None, "429"))]))
     for search, note in ((refused, "permission denied"), (fruitless, "429")):
         limit = LimitJob("postgres", "COPY", search).run(Silent())
         assert limit.records_per_second is None

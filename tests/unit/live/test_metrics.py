@@ -17,8 +17,6 @@ from sinkbench.summary.cells import summarize
 from tests.support.liverun import CELLS, drained, record
 from tests.support.trials import run_summary
 
-HERE = (CELLS[0].key, CELLS[0].pipeline)
-
 
 def asked(live: LiveRun) -> str:
     with metrics_endpoint(live, "0") as endpoint:
@@ -58,18 +56,19 @@ def test_another_address_answers_other_machines_and_no_address_is_refused(live: 
 
 
 def test_what_goes_on_has_the_pipeline_and_cell_and_a_cell_its_verdict_after_its_first_trial(live: LiveRun) -> None:
+    here = CELLS[0].key, CELLS[0].pipeline
     values, last = found(live), live.snapshot()["readings"]
-    assert f'sinkbench_lag_records{{cell="{HERE[0]}",pipeline="{HERE[1]}"}}' in asked(live)
+    assert f'sinkbench_lag_records{{cell="{here[0]}",pipeline="{here[1]}"}}' in asked(live)
     expected = {"trial_number": 2, "lag_records": last["lag"][-1], "stored_records_per_second": last["rate"][-1]}
     expected |= {"cell_passed": 0, "cell_trials_total": 1, "cell_lost_records_total": 12}
-    assert {name: values[f"sinkbench_{name}", *HERE] for name in expected} == expected
-    assert [values["sinkbench_connections", *HERE, side] for side in ("clients", "servers")] == [40, 9]
-    assert [values["sinkbench_tasks", *HERE, state] for state in ("running", "failed")] == [12, 0]
-    assert values["sinkbench_cpu_cores", *HERE, "connect"] == pytest.approx(0.6)
-    assert ("sinkbench_cell_verdict_info", *HERE, "LOST 12") in values
+    assert {name: values[f"sinkbench_{name}", *here] for name in expected} == expected
+    assert [values["sinkbench_connections", *here, side] for side in ("clients", "servers")] == [40, 9]
+    assert [values["sinkbench_tasks", *here, state] for state in ("running", "failed")] == [12, 0]
+    assert values["sinkbench_cpu_cores", *here, "connect"] == pytest.approx(0.6)
+    assert ("sinkbench_cell_verdict_info", *here, "LOST 12") in values
     assert sum(name == "sinkbench_cell_passed" for name, *_ in values) == 1
     times = [
-        values[f"sinkbench_fault_{end}_timestamp_seconds", HERE[0], "curl ***", HERE[1]] for end in ("start", "end")
+        values[f"sinkbench_fault_{end}_timestamp_seconds", here[0], "curl ***", here[1]] for end in ("start", "end")
     ]
     assert times == sorted(times)
 
@@ -96,6 +95,5 @@ def test_the_dashboard_asks_only_for_metrics_that_there_are(live: LiveRun) -> No
 def test_every_metric_has_its_meaning_and_its_type(live: LiveRun) -> None:
     families = {family.name: family for family in text_string_to_metric_families(asked(live))}
     assert [name for name, family in families.items() if not family.documentation] == []
-    assert {name for name, family in families.items() if family.type == "counter"} == {
-        *("sinkbench_cell_trials", "sinkbench_cell_lost_records")
-    }
+    counters = {name for name, family in families.items() if family.type == "counter"}
+    assert counters == {"sinkbench_cell_trials", "sinkbench_cell_lost_records"}

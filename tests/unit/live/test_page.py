@@ -21,8 +21,6 @@ from sinkbench.settings import CHECKOUT
 from tests.support.eventclient import Client
 from tests.support.liverun import CELLS, RUN, began, drained, record
 
-PARTS = {"run", "step", "cells", "readings", "lines"}
-
 
 @pytest.fixture
 def live() -> LiveRun:
@@ -43,7 +41,7 @@ def test_opened_in_the_middle_it_gets_everything_and_then_what_changes(live: Liv
         assert client.response.headers["content-type"].startswith("text/event-stream")
         whole = client.state()
         assert client.retry == 1000
-        assert (set(whole), whole["run"]["name"]) == (PARTS, RUN)
+        assert (set(whole), whole["run"]["name"]) == ({"run", "step", "cells", "readings", "lines"}, RUN)
         assert len(whole["cells"]) == len(CELLS)
         assert len(whole["readings"]["rate"]) == 40
         live.say("another line")

@@ -25,7 +25,7 @@ from sinkbench.services.access import Access
 from sinkbench.stack import Endpoints
 from tests.support.endpoints import endpoints as made
 from tests.support.summaries import summary
-from tests.support.tlsserver import Issued, issue, served
+from tests.support.tlsserver import issue, served
 
 RECORDS = 30_000
 IDLE = {"state": "idle", "load": None, "progress": None, "summary": None, "error": None}
@@ -256,14 +256,9 @@ USER, SECRET = "bench", "hunter2-hunter2"
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Issued:
-    return issue(tmp_path)
-
-
-@pytest.fixture
-def port(files: Issued) -> Iterator[int]:
+def port(tmp_path: Path) -> Iterator[int]:
     """A load generator with a certificate and a user."""
-    with served(make_app(LoadService({}), users={USER: SECRET}), files) as port:
+    with served(make_app(LoadService({}), users={USER: SECRET}), issue(tmp_path)) as port:
         yield port
 
 
@@ -277,8 +272,8 @@ def refusal(url: str, access: Access) -> str:
 
 
 @pytest.mark.parametrize(("user", "password"), [(USER, "wrong-wrong"), ("other", SECRET), (None, None)])
-def test_a_wrong_password_is_reported(port: int, files: Issued, user: str | None, password: str | None) -> None:
-    said = refusal(f"https://127.0.0.1:{port}", Access(user=user, password=password, ca=files.ca))
+def test_a_wrong_password_is_reported(port: int, tmp_path: Path, user: str | None, password: str | None) -> None:
+    said = refusal(f"https://127.0.0.1:{port}", Access(user=user, password=password, ca=tmp_path / "server-ca.pem"))
     assert f"loadgen-1 at https://127.0.0.1:{port} refuses user and password (Authorization: no known user" in said
     assert said.endswith("; correct these")
 

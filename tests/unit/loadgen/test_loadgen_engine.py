@@ -148,11 +148,8 @@ def test_exactly_the_records_due_until_now_are_due(rate: float, after_us: int) -
     assert schedule.due_us(count - 1, 1)[0] <= now_us < schedule.due_us(count, 1)[0]
 
 
-USUAL = {"bootstrap": "127.0.0.1:9092", "topic": "tides", "count": 10}
-
-
 def load(**options: Any) -> Load:
-    return load_from({**USUAL, **options})
+    return load_from({"bootstrap": "127.0.0.1:9092", "topic": "tides", "count": 10, **options})
 
 
 @pytest.mark.parametrize(

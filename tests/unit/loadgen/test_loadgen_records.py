@@ -168,10 +168,6 @@ def test_a_form_adds_as_many_bytes_to_every_padded_record(form: Form, run: str, 
     assert [each["bench_run"] if is_row(form) else each["bench"]["run"] for each in records] == [run] * 2
 
 
-def record_of(members: dict[str, Any], **bench: Any) -> dict[str, Any]:
-    return {**members, "bench": {"run": "r", "seq": 7, **bench}}
-
-
 @settings(max_examples=count(40, 8), deadline=None)
 @given(
     form=st.sampled_from([form for form in get_args(Form) if not is_row(form)]),
@@ -203,9 +199,10 @@ def test_a_value_that_is_another_is_not() -> None:
 
 
 def test_the_checksum_is_of_bench_too_but_not_of_itself() -> None:
-    record = record_of({"x": 1})
-    assert checksum(record_of({"x": 1}, sum="00000000")) == checksum(record)
-    assert checksum(record_of({"x": 1}, pad="x")) != checksum(record)
+    bench = {"run": "r", "seq": 7}
+    record = {"x": 1, "bench": bench}
+    assert checksum({"x": 1, "bench": {**bench, "sum": "00000000"}}) == checksum(record)
+    assert checksum({"x": 1, "bench": {**bench, "pad": "x"}}) != checksum(record)
     assert record == {"x": 1, "bench": {"run": "r", "seq": 7}}
 
 

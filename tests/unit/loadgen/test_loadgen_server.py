@@ -12,7 +12,7 @@ import httpx
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from loadgen.dataset.store import Builder, Dataset
+from loadgen.dataset.store import Dataset
 from loadgen.errors import BrokerError
 from loadgen.options import Load
 from loadgen.server import hosts_of, make_app, read_users
@@ -22,6 +22,7 @@ from tests.support.asgi import ask
 from tests.support.commands import Command
 from tests.support.summaries import summary
 from tests.support.tlsserver import Issued, issue
+from tests.unit.loadgen.test_loadgen_dataset import built
 
 BODY = {"bootstrap": "127.0.0.1:9", "topic": "tides", "count": 50, "run": "r1", "first_seq": 7}
 NAME = {"run": "r1", "topic": "tides", "first_seq": 7, "count": 50}
@@ -174,10 +175,7 @@ def test_a_load_that_cannot_go_on_has_failed_and_says_why(
 
 def packed(folder: Path) -> tuple[bytes, str]:
     """A data set of two records as it is sent, and its digest."""
-    builder = Builder()
-    for number in range(2):
-        builder.add(b'{"id": %d}' % number, b"k")
-    dataset = builder.build("mine.ndjson", whole=True)
+    dataset = built([b'{"id": %d}' % number for number in range(2)], [b"k"] * 2)
     dataset.write(folder / "set")
     return (folder / "set").read_bytes(), dataset.facts.sha256
 
@@ -211,11 +209,6 @@ def test_records_that_are_damaged_are_refused(server: Server, tmp_path: Path, ch
 USER, SECRET = "bench", "hunter2-hunter2"
 USERS = {USER: SECRET, "zoë": "pass:with:colons ü"}
 LOAD = {"topic": "tides", "count": 5, "bootstrap": "127.0.0.1:9"}
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Issued:
-    return issue(tmp_path)
 
 
 def asked(path: str, *headers: tuple[str, str], method: str = "GET", **more: Any) -> httpx.Response:
@@ -327,8 +320,9 @@ def encrypt(files: Issued) -> None:
     ],
 )
 def test_files_for_tls_that_cannot_be_used_are_one_line_and_exit_code_2(
-    files: Issued, loadgen_command: Command, damage: Callable[[Issued], object], words: str
+    tmp_path: Path, loadgen_command: Command, damage: Callable[[Issued], object], words: str
 ) -> None:
+    files = issue(tmp_path)
     damage(files)
     tls = ("--tls-certificate", files.certificate, "--tls-key", files.key)
     said = loadgen_command.refused("serve", "--listen", "127.0.0.1:0", *tls)

@@ -76,18 +76,16 @@ def test_each_pipeline_has_a_cell_for_each_fault_that_applies_to_it(tmp_path: Pa
     assert load_plan(tmp_path / "again.yaml", tmp_path / "connectors").show() == plan.show()
 
 
-REFERENCE = [
-    "elasticsearch/reference-bulk-exactly-once",
-    "postgres/reference-copy-exactly-once:postgres/targets/positions.sql",
-]
-
-
 @pytest.mark.parametrize("name", ["faults", "faults-long", "network", "sink-refuses", "killed-drain", "poison"])
 def test_every_matrix_of_faults_can_be_raced_with_other_pipelines(name: str, tmp_path: Path) -> None:
+    reference = [
+        "elasticsearch/reference-bulk-exactly-once",
+        "postgres/reference-copy-exactly-once:postgres/targets/positions.sql",
+    ]
     file = CHECKOUT / "plans" / f"{name}.yaml"
-    plan = load_plan(file, CHECKOUT / "connectors", REFERENCE)
+    plan = load_plan(file, CHECKOUT / "connectors", reference)
     cells = expand(plan, 3)
-    assert {cell.label for cell in cells} == {each.partition(":")[0] for each in REFERENCE}
+    assert {cell.label for cell in cells} == {each.partition(":")[0] for each in reference}
     assert {cell.target for cell in cells} == {None, "postgres/targets/positions.sql"}
     only = {cell.sink for cell in cells if cell.fault is not None and cell.fault.why == "no connection"}
     assert only <= {"postgres"}

@@ -23,7 +23,6 @@ def plan_of(trials: int = 3, budget: float = 1_000, **fields: object) -> Plan:
 
 PLAN = plan_of()
 CELLS = JDBC, BULK = expand(PLAN, 3)
-LOST = Audit(produced=9, stored=8, lost=1, duplicates=0)
 STALLED: dict[str, Any] = {"reasons": [because("6 s of 17 s", ReasonCode.STALLED)]}
 
 
@@ -46,7 +45,7 @@ def run_of(plan: Plan, **first: Any) -> list[TrialRecord]:
         ({"warm": None}, []),
         ({"warm": False}, [JDBC]),
         (STALLED, [JDBC]),
-        ({"warm": False, "audit": LOST}, []),
+        ({"warm": False, "audit": Audit(produced=9, stored=8, lost=1, duplicates=0)}, []),
         ({"reasons": [*STALLED["reasons"], because("a worker died", ReasonCode.SERVICE_DIED)]}, []),
         ({"warm": False, "pilot": True}, []),
         # One of three may be unsteady.

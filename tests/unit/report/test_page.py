@@ -18,9 +18,9 @@ from sinkbench.report.opening import about, opening, rates
 from sinkbench.report.parts import Figure, Lines, Table
 from sinkbench.report.plots import LineSeries, far_apart, lines, short, shortened, ticks
 from sinkbench.report.timeline import Series, course_of, read_samples
-from sinkbench.results import CellSummary, LatencyMs, Reason, RunSummary
+from sinkbench.results import CellSummary, LatencyMs, Reason
 from sinkbench.runs.reader import StoredRun, load_run
-from sinkbench.runs.store import RunFolder, read_summary
+from sinkbench.runs.store import read_summary
 from tests.support.commands import Command
 from tests.support.page import Page
 from tests.support.present import present
@@ -52,12 +52,6 @@ def page(text: str) -> Page:
 def plain(root: Path, blocks: int = 1) -> Path:
     """A small run of one pipeline."""
     return keep_run(root / "results", pipelines=["postgres/jdbc"], multiples=[1], blocks=blocks, seconds=5)
-
-
-def changed(run: Path, **fields: object) -> RunSummary:
-    found = read_summary(run).model_copy(update=fields)
-    RunFolder(run).write_summary(found)
-    return found
 
 
 def test_the_path_is_printed_and_the_file_is_in_the_runs_folder(
@@ -107,7 +101,7 @@ def test_every_figure_has_a_caption_and_charts_with_names(text: str) -> None:
 
 
 def test_the_latency_is_drawn_against_the_load_where_a_pipeline_has_it_at_several_rates(run: Path) -> None:
-    summary = read_summary(RunFolder(run).summary_path)
+    summary = read_summary(run)
 
     def at(rate: float, p99: float | None) -> CellSummary:
         told = {"latency_ms": None if p99 is None else LatencyMs(p50=1.0, p99=p99, count=1_000)}

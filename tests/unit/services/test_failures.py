@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Self
 
 import httpx
 import psycopg
@@ -34,7 +34,6 @@ from tests.support.ports import free_ports
 from tests.support.tlsserver import served
 
 SEARCH = (ApiError, TransportError)
-META: Any = SimpleNamespace(status=404)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +42,7 @@ META: Any = SimpleNamespace(status=404)
         ((httpx.HTTPError,), httpx.ConnectError("refused"), "ConnectError: refused"),
         ((psycopg.Error,), psycopg.OperationalError("the server\nclosed"), "OperationalError: the server closed"),
         (SEARCH, NoConnection("refused"), "ConnectionError: refused"),
-        (SEARCH, ApiError("index_not_found", meta=META, body={}), "ApiError: "),
+        (SEARCH, ApiError("index_not_found", meta=SimpleNamespace(status=404), body={}), "ApiError: "),
         ((KafkaException,), KafkaException(KafkaError(KafkaError._TRANSPORT)), "KafkaException: KafkaError{code=_TR"),
     ],
 )

@@ -21,16 +21,15 @@ from sinkbench.stack import Endpoint
 from tests.support.endpoints import endpoints
 from tests.support.tlsserver import served
 
-ITS_OWN = {
-    **{"index.creation_date": "1769879160000", "index.provided_name": "tides_ab12cd_001", "index.uuid": "Hx3"},
-    **{"index.version.created": "9040099", "index.routing.allocation.include._tier_preference": "data_content"},
-}
-
 
 def became(settings: dict[str, Any] | None = None, mappings: Any = None, **more: Any) -> dict[str, Any]:
     """What Elasticsearch tells of an index."""
     usual = {"index.number_of_shards": "1", "index.number_of_replicas": "1"}
-    return {"settings": {**usual, **(settings or {}), **ITS_OWN}, "mappings": mappings or {}, **more}
+    its_own = {
+        **{"index.creation_date": "1769879160000", "index.provided_name": "tides_ab12cd_001", "index.uuid": "Hx3"},
+        **{"index.version.created": "9040099", "index.routing.allocation.include._tier_preference": "data_content"},
+    }
+    return {"settings": {**usual, **(settings or {}), **its_own}, "mappings": mappings or {}, **more}
 
 
 def fields(**of: Any) -> dict[str, Any]:

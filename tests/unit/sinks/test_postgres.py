@@ -155,21 +155,19 @@ def test_how_the_pools_are_set_is_what_holds_for_this_database() -> None:
     assert pooling(old, "other") == SinkPooling("transaction", 10, 0)
 
 
-LOGIN = {"connection.username": "u", "connection.password": "mine-own"}
-
-
 def test_a_login_that_fails_says_why_and_is_tried_at_the_stacks_own_servers_alone() -> None:
+    login = {"connection.username": "u", "connection.password": "mine-own"}
     with postgres_parrot() as port:
         own = Endpoint(f"host=127.0.0.1,127.0.0.1 port=1,{port} user=s password=swordfish dbname=d sslmode=disable")
         there = endpoints(sinks={"postgres": own})
         url = f"jdbc:postgresql://localhost:{port}/d"
-        said = refusal(there, {**LOGIN, "connection.url": url}) or ""
+        said = refusal(there, {**login, "connection.url": url}) or ""
         assert "what kind of password is" in said
         assert "\n" not in said
         for other in (f"jdbc:postgresql://127.0.0.2:{port}/d", "jdbc:postgresql://${env:HOST}:1/d", "jdbc:a:b", ""):
-            assert refusal(there, {**LOGIN, "connection.url": other}) is None
+            assert refusal(there, {**login, "connection.url": other}) is None
         # What only the workers know.
-        assert refusal(there, {**LOGIN, "connection.url": url, "connection.password": "${env:PASSWORD}"}) is None
+        assert refusal(there, {**login, "connection.url": url, "connection.password": "${env:PASSWORD}"}) is None
         assert refusal(there, {"connection.url": url}) is None
 
 

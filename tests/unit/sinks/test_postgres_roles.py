@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -160,11 +161,8 @@ def test_the_roles_are_changed_back_from_wherever_a_controller_was_killed(
 def test_what_cannot_be_changed_back_is_shown_with_what_to_do(
     settings: Settings, processes: Processes, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(roles: PostgresRoles, name: str) -> None:
-        raise StackError("it is broken")
-
     primary_file(settings).write_text("postgres-2 127.0.0.1 1\n")
-    monkeypatch.setattr(PostgresRoles, "_promote", fail)
+    monkeypatch.setattr(PostgresRoles, "_promote", Mock(side_effect=StackError("it is broken")))
     with pytest.raises(StackError) as refused:
         roles_of(settings, processes).restore()
     (line,) = str(refused.value).splitlines()

@@ -20,15 +20,14 @@ from sinkbench.sinks.postgres.session import standbys_of
 from sinkbench.stack import Endpoint
 from tests.support.present import present
 
-ASKED = {"most": 100, "reserved": 3, "sees": True, "backends": 12}
-
 
 def test_connections_of_jdbc_are_distinguished_from_those_of_a_pooler_and_our_own() -> None:
     names = [*["PostgreSQL JDBC Driver"] * 3, "sinkbench", "psql"]
     sessions = [{"name": name, "port": port} for name, port in zip(names, (1, 2, 3, 4, -1), strict=True)]
-    found = postgres.database_of(ASKED, sessions, pooled={3, 7})
+    asked = {"most": 100, "reserved": 3, "sees": True, "backends": 12}
+    found = postgres.database_of(asked, sessions, pooled={3, 7})
     assert (found.used, found.by_jdbc) == (4, 2)
-    hidden = postgres.database_of({**ASKED, "sees": False}, [], pooled=())
+    hidden = postgres.database_of({**asked, "sees": False}, [], pooled=())
     assert (hidden.used, hidden.by_jdbc) == (12, None)
 
 
@@ -127,10 +126,15 @@ def test_a_server_that_no_other_follows_has_no_standby() -> None:
     assert standbys_of([seen], {7}) == [Standby("postgres-2", "streaming", "sync", applies=False)]
 
 
-def test_the_settings_of_an_index_come_to_a_promise() -> None:
-    defaults = {"index.translog.durability": "REQUEST", "index.translog.sync_interval": "5s"}
-    own = {"index.number_of_replicas": "0", "index.number_of_shards": "3"}
-    for settings, said in (({}, "1 node, disk"), ({"index.translog.durability": "async"}, "1 node, memory (5 s)")):
-        promise = settings_of({"settings": {**own, **settings}, "defaults": defaults}).promise
-        assert promise_in_words(present(promise)) == said
-    assert settings_of({}).promise is None
+def test_the_settings_of_an_index_come_from_itself_or_are_defaults_and_come_to_a_promise() -> None:
+    defaults = {"translog.durability": "REQUEST", "translog.sync_interval": "5s", "refresh_interval": "1s", "x": "1"}
+    told = {"defaults": {f"index.{name}": value for name, value in defaults.items()}}
+    own = {"index.number_of_shards": "3", "index.number_of_replicas": "0"}
+    found = settings_of({**told, "settings": own})
+    translog = {"index.translog.durability": "request", "index.translog.sync_interval": "5s"}
+    assert found.durability == {**translog, "index.number_of_replicas": "0"}
+    assert found.tuning == {"index.number_of_shards": "3", "index.refresh_interval": "1s"}
+    hasty = settings_of({**told, "settings": {**own, "index.translog.durability": "async"}})
+    promises = [promise_in_words(present(each.promise)) for each in (found, hasty)]
+    assert promises == ["1 node, disk", "1 node, memory (5 s)"]
+    assert (set(settings_of({}).durability.values()), settings_of({}).promise) == ({None}, None)

@@ -186,10 +186,6 @@ def test_the_load_that_decides_is_to_the_raced_tasks_what_the_rate_is_to_those_t
         assert only(run(jdbc(*[drained] * 3), load(24_000, 900)), rate=8_000, p99_ms=1_000).unknown == []
 
 
-def queries(*right: bool | None) -> dict[str, object]:
-    return {"queries": [Query(query=f"q{n}", right=each, by_index=each) for n, each in enumerate(right)]}
-
-
 @pytest.mark.parametrize(
     ("asked", "right", "state"),
     [
@@ -203,7 +199,8 @@ def queries(*right: bool | None) -> dict[str, object]:
     ],
 )
 def test_queries_are_those_that_an_index_answers(asked: int | str, right: tuple[bool | None], state: str) -> None:
-    assert only(run(ONE, **queries(*right)), queries=asked).state == state
+    answered = [Query(query=f"q{n}", right=each, by_index=each) for n, each in enumerate(right)]
+    assert only(run(ONE, queries=answered), queries=asked).state == state
 
 
 def test_a_pipeline_that_loses_records_when_a_task_stops_does_not_qualify() -> None:
@@ -337,9 +334,8 @@ def loaded(rate: float, p99: float, cpu: float) -> CellSummary:
 
 
 def test_a_load_is_predicted_by_the_next_higher_one_and_its_cpu_time_by_those_around_it() -> None:
-    found = predicted(
-        run({}, loaded(8_000, 400, 24.0)), run(THREE, loaded(2_000, 100, 99.0), loaded(12_000, 300, 99.0))
-    )
+    others = run(THREE, loaded(2_000, 100, 99.0), loaded(12_000, 300, 99.0))
+    found = predicted(run({}, loaded(8_000, 400, 24.0)), others)
     assert found[f"{P99} 1x3@8000"].error == pytest.approx(-0.25)
     assert found[f"{CPU_TIME} 1x3@8000"].error == pytest.approx(109 / 34 - 1)
     higher = predicted(run({}, loaded(16_000, 400, 24.0)), run(THREE, loaded(12_000, 300, 99.0)))

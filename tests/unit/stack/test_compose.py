@@ -23,7 +23,6 @@ from sinkbench.stack.security import OF_CONTAINERS, Security
 from sinkbench.topology import Topology, load_topology
 from tests.support.present import present
 
-VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
 SECURITY = Security(Path("/kept"), {name: f"password of {name}" for name in OF_CONTAINERS})
 PUBLISHED = load_topology("published", CHECKOUT, CHECKOUT)
 
@@ -259,28 +258,22 @@ def cli_of(config: dict[str, Any], engine: Engine, left: list[Container]) -> Sim
     return SimpleNamespace(config=lambda: {"name": "ours", "services": config}, run=run)
 
 
-Opened = Callable[..., ComposeStack]
+def opened(
+    monkeypatch: pytest.MonkeyPatch,
+    found: list[Container],
+    layout: Topology = Topology(),  # noqa: B008
+    config: dict[str, Any] = COMPOSE,
+    left: list[Container] | None = None,
+    **settings: Any,
+) -> ComposeStack:
+    engine = Engine(found)
+    monkeypatch.setattr(compose, "DockerEngine", lambda project: engine)
+    monkeypatch.setattr(compose, "ComposeCli", lambda *_: cli_of(config, engine, left or []))
+    return ComposeStack(Settings(**settings).with_layout(layout), Path("/a b/checkout"))
 
 
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
-    def made(
-        found: list[Container],
-        layout: Topology = Topology(),  # noqa: B008
-        config: dict[str, Any] = COMPOSE,
-        left: list[Container] | None = None,
-        **settings: Any,
-    ) -> ComposeStack:
-        engine = Engine(found)
-        monkeypatch.setattr(compose, "DockerEngine", lambda project: engine)
-        monkeypatch.setattr(compose, "ComposeCli", lambda *_: cli_of(config, engine, left or []))
-        return ComposeStack(Settings(**settings).with_layout(layout), Path("/a b/checkout"))
-
-    return made
-
-
-def test_a_reading_is_given_out_once(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    stack = opened([container("kafka"), container("postgres", state="exited", status="Exited (1)")])
+def test_a_reading_is_given_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = opened(monkeypatch, [container("kafka"), container("postgres", state="exited", status="Exited (1)")])
     monkeypatch.setattr(engine, "LEAST_SECONDS", 600.0)
     first, again = stack.usage(), stack.usage()
     assert first.cpu_seconds == {"kafka": 1.5, "postgres": None}
@@ -288,12 +281,10 @@ def test_a_reading_is_given_out_once(opened: Opened, monkeypatch: pytest.MonkeyP
     assert again.cpu_seconds == {}
 
 
-def test_what_the_machine_cannot_hold_is_refused_before_anything_starts(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_machine_cannot_hold_is_refused_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compose.psutil, "virtual_memory", lambda: SimpleNamespace(available=2**30))
     with pytest.raises(StackError, match=r"the topology published needs 11.9 GB of memory"):
-        opened([], PUBLISHED, {**COMPOSE, **CLUSTERS_FILE}).up(print)
+        opened(monkeypatch, [], PUBLISHED, {**COMPOSE, **CLUSTERS_FILE}).up(print)
 
 
 @pytest.mark.parametrize(
@@ -309,9 +300,9 @@ def test_what_the_machine_cannot_hold_is_refused_before_anything_starts(
 )  # fmt: skip
 def test_files_containers_and_settings_that_do_not_agree_are_refused(
     found: list[Container], layout: Topology, config: dict[str, Any], settings: dict[str, str], said: str,
-    opened: Opened,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    stack = opened(found, layout, config, **settings)
+    stack = opened(monkeypatch, found, layout, config, **settings)
     with pytest.raises(StackError, match=said):
         stack.up(print)
 
@@ -333,15 +324,15 @@ UNHEALTHY = container("kafka", status="Up 5 seconds (unhealthy)")
     ],
 )
 def test_the_container_is_named_because_of_which_the_others_wait(
-    left: list[Container], said: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
+    left: list[Container], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compose, "check_memory", lambda *_: None)
     with pytest.raises(StackError, match=said):
-        opened([], left=left).up(print)
+        opened(monkeypatch, [], left=left).up(print)
 
 
-def test_a_proxy_before_a_secured_sink_is_refused(opened: Opened) -> None:
-    proxies = present(opened([container("kafka", secured=True)]).faults.proxies)
+def test_a_proxy_before_a_secured_sink_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    proxies = present(opened(monkeypatch, [container("kafka", secured=True)]).faults.proxies)
     with pytest.raises(StackError, match="the containers are secured: no proxy can stand before a sink"):
         proxies.check()
 
@@ -351,7 +342,7 @@ def defaults() -> dict[str, str]:
 
 
 def test_every_variable_of_the_compose_file_is_a_setting_with_the_same_default() -> None:
-    found = dict(VARIABLE.findall((CHECKOUT / "docker-compose.yml").read_text()))
+    found = dict(re.findall(r"\$\{(\w+):-([^}]*)\}", (CHECKOUT / "docker-compose.yml").read_text()))
     own = {name: value for name, value in found.items() if name.startswith("SINKBENCH_")}
     # Empty, so that the controller's container can see whether a plan is asked for.
     assert own.pop("SINKBENCH_PLAN") == ""

@@ -24,9 +24,8 @@ def test_the_accounts_of_pods_are_those_of_their_images(folder: str) -> None:
     assert pods
     for pod in pods:
         image = pod["containers"][0]["image"].removeprefix("sinkbench/")
-        accounts = re.findall(
-            r"useradd --system --uid (\d+)", (CHECKOUT / IMAGES[image] / "Dockerfile").read_text("utf-8")
-        )
+        dockerfile = (CHECKOUT / IMAGES[image] / "Dockerfile").read_text("utf-8")
+        accounts = re.findall(r"useradd --system --uid (\d+)", dockerfile)
         assert str(pod["securityContext"]["runAsUser"]) in accounts
 
 

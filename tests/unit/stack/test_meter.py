@@ -20,18 +20,14 @@ RssShmem:	   25024 kB
 Threads:	1
 """
 ZOMBIE = b"Name:\tpostgres\nState:\tZ (zombie)\nThreads:\t1\n"
-KB = 1024
 
 
 def test_what_processes_share_is_counted_once_and_those_that_have_ended_hold_nothing(tmp_path: Path) -> None:
     for pid, text in ((1, BACKEND), (2, BACKEND), (3, ZOMBIE)):
         (tmp_path / str(pid)).mkdir()
         (tmp_path / str(pid) / "status").write_bytes(text)
-    assert resident_bytes([1, 2, 3, 4], tmp_path) == (2 * 3396 + 14380 + 25024) * KB
+    assert resident_bytes([1, 2, 3, 4], tmp_path) == (2 * 3396 + 14380 + 25024) * 1024
     assert resident_bytes([3, 4], tmp_path) is None
-
-
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +53,8 @@ def thread(folder: Path, number: int, name: str, user: float, system: float) -> 
     there.mkdir(parents=True, exist_ok=True)
     (there / "comm").write_text(f"{name}\n")
     before = " ".join(["S", *"0" * 10])
-    (there / "stat").write_text(f"{number} ({name}) {before} {int(user * TICKS)} {int(system * TICKS)} 0 0 20 0\n")
+    ticks = os.sysconf("SC_CLK_TCK")
+    (there / "stat").write_text(f"{number} ({name}) {before} {int(user * ticks)} {int(system * ticks)} 0 0 20 0\n")
     return there
 
 

@@ -57,9 +57,8 @@ def test_every_node_is_a_program_with_its_own_log_and_data(settings: Made, monke
     made = settings()
     found = programs(supervisor_config(HEAD, Home(made).place()), made, monkeypatch)
     assert sorted(found) == sorted(node.name for node in made.layout.nodes)
-    assert {name: Path(each.stdout_logfile).name for name, each in found.items()} == {
-        name: f"{name}.log" for name in found
-    }
+    logs = {name: Path(each.stdout_logfile).name for name, each in found.items()}
+    assert logs == {name: f"{name}.log" for name in found}
     data = Home(made).data
     assert found["kafka-3"].environment == {
         **{"KAFKA_NODE": "3", "KAFKA_CONTROLLER_HOST": "localhost", "KAFKA_DATA": str(data / "kafka-3")},

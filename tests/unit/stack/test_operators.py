@@ -1,7 +1,6 @@
 """What is read of a namespace: resources as Strimzi, ECK and CloudNativePG write them, and pods of kubernetes/plain."""
 
 import base64
-import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -159,17 +158,11 @@ def test_what_is_found_is_a_stack_file_without_secrets(objects: Objects, tmp_pat
 
 
 def _with(resource: str, **changed: Any) -> Callable[[Objects], None]:
-    def change_it(objects: Objects) -> None:
-        objects[resource][0] = {**objects[resource][0], **changed}
-
-    return change_it
+    return lambda objects: objects[resource][0].update(changed)
 
 
 def _twice(resource: str) -> Callable[[Objects], None]:
-    def add(objects: Objects) -> None:
-        objects[resource].append({**copy.deepcopy(objects[resource][0]), "metadata": {"name": "other"}})
-
-    return add
+    return lambda objects: objects[resource].append({**objects[resource][0], "metadata": {"name": "other"}})
 
 
 def _without(resource: str) -> Callable[[Objects], None]:

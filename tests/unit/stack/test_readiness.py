@@ -1,6 +1,6 @@
 """When a node of several is ready: it takes part in its cluster, or streams from its primary."""
 
-from collections.abc import Callable, Set
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
@@ -53,20 +53,6 @@ def test_nodes_are_waited_for_and_started_once_those_that_they_need_are_ready(mo
         awaited(says, 0, {}, a=["no"], b=[None])
 
 
-Answering = Callable[[dict[str, Any]], None]
-
-
-@pytest.fixture
-def health(monkeypatch: pytest.MonkeyPatch) -> Answering:
-    """Makes Elasticsearch answer this when it is asked for its cluster's health."""
-
-    def answer(found: dict[str, Any]) -> None:
-        client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, json=found)))
-        monkeypatch.setattr(assembly, "http_client", lambda *_: client)
-
-    return answer
-
-
 @pytest.mark.parametrize(
     ("found", "options", "problem"),
     [
@@ -80,9 +66,10 @@ def health(monkeypatch: pytest.MonkeyPatch) -> Answering:
     ],
 )
 def test_a_node_of_elasticsearch_is_ready_once_it_has_found_the_others(
-    health: Answering, found: dict[str, Any], options: dict[str, str], problem: str | None
+    monkeypatch: pytest.MonkeyPatch, found: dict[str, Any], options: dict[str, str], problem: str | None
 ) -> None:
-    health(found)
+    client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, json=found)))
+    monkeypatch.setattr(assembly, "http_client", lambda *_: client)
     assert elasticsearch.SERVICE.ready(Endpoint("http://node", options=options), False, 1.0) == problem
 
 

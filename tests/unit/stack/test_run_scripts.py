@@ -230,26 +230,21 @@ def test_a_replica_copies_the_primary_once_and_then_starts_from_its_own_data(pos
     assert "port=''25432''" in (data / "topology.conf").read_text()
 
 
-@pytest.fixture
-def replaced(postgres: dict[str, str], tmp_path: Path) -> dict[str, str]:
-    """What the first node is told, which was the primary, after another has taken its place."""
+def test_one_that_cannot_be_rewound_or_was_by_half_is_copied_anew(postgres: dict[str, str], tmp_path: Path) -> None:
     bin_folder = Path(postgres["POSTGRES_BIN"])
     program(bin_folder, "psql", f"{SAYS}[ ! -e {tmp_path}/away ]\n")
     program(bin_folder, "pg_rewind", f"{SAYS}[ ! -e {tmp_path}/broken ]\n")
     told = {**postgres, "POSTGRES_STANDBYS": "postgres-2", "POSTGRES_SYNCHRONOUS": "on"}
     told["POSTGRES_PRIMARY_FILE"] = str(tmp_path / "primary")
     started("postgres", **told)
+    # Another node has taken the place of the first one, which was the primary.
     (tmp_path / "primary").write_text("postgres-2 127.0.0.1 15433\n")
-    return told
-
-
-def test_one_that_cannot_be_rewound_or_was_by_half_is_copied_anew(replaced: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "broken").touch()
-    said = started("postgres", **replaced)
+    said = started("postgres", **told)
     for name in ("pg_rewind", "pg_basebackup"):
         assert any(line.startswith(name) for line in said)
-    half = Path(f"{replaced['POSTGRES_DATA']}.rewinding")
+    half = Path(f"{told['POSTGRES_DATA']}.rewinding")
     assert not half.exists()
     half.touch()
-    assert any(line.startswith("pg_basebackup") for line in started("postgres", **replaced))
+    assert any(line.startswith("pg_basebackup") for line in started("postgres", **told))
     assert not half.exists()

@@ -7,10 +7,8 @@ import pytest
 from sinkbench.errors import StackError
 from sinkbench.stack.tools import add_plugin, checksum, find_java
 
-MODULES = "java.base jdk.incubator.vector"
 
-
-def jdk(home: Path, version: str, modules: str = MODULES) -> Path:
+def jdk(home: Path, version: str, modules: str = "java.base jdk.incubator.vector") -> Path:
     (home / "bin").mkdir(parents=True)
     for program in ("java", "javac"):
         (home / "bin" / program).touch(mode=0o755)

@@ -74,9 +74,6 @@ def test_a_block_without_a_limit_gives_no_pair() -> None:
     assert (sorted(shares.blocks), shares.interval) == ([1, 3, 4, 5], None)
 
 
-NO_LIMITS: list[list[Limit]] = [[], [limit("postgres", None)], [limit("elasticsearch", 50_000)]]
-
-
 @pytest.mark.parametrize(
     ("taken", "limits", "known"),
     [
@@ -84,7 +81,9 @@ NO_LIMITS: list[list[Limit]] = [[], [limit("postgres", None)], [limit("elasticse
         ({"first": 2}, [in_blocks(100.0)], 100.0),
         ({"warm": False}, [in_blocks(100.0)], 100.0),
         ({"invalid": ["died"]}, [limit("postgres", 100.0)], 100.0),
-        *(({}, limits, None) for limits in NO_LIMITS),
+        ({}, [], None),
+        ({}, [limit("postgres", None)], None),
+        ({}, [limit("elasticsearch", 50_000)], None),
     ],
 )
 def test_without_a_rate_and_a_limit_of_the_same_block_there_is_no_efficiency(

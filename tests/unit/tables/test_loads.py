@@ -5,7 +5,7 @@ import pytest
 from sinkbench.analysis.latency import BOUNDED, GROWING, UNCLEAR, latency_of
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.schedule import CapacitySearch
-from sinkbench.results import CellSummary, Interval, Lag, Limit, RunSummary, TrialRecord
+from sinkbench.results import Interval, Lag, TrialRecord
 from sinkbench.summary.cells import summarize
 from sinkbench.tables.cells import render
 from sinkbench.trial.workloads.sustain import clock_step
@@ -33,14 +33,10 @@ def trial(cell: Cell, block: int, found: Lag, offered: float = 5_000.0, **fields
     return drained(offered - 1, cell, **{**of_a_load, **fields})
 
 
-def run(cell: CellSummary, *limits: Limit) -> RunSummary:
-    return run_summary(cell, limits=list(limits))
-
-
 def test_records_stored_before_they_were_due_are_shown_with_the_likely_reason() -> None:
     late = latency_of([7_000.0] * 1_000 + [-10.0, -40_000], resolution_ms=0.5)
     (cell,) = summarize([SUSTAIN], [trial(SUSTAIN, 1, lag(BOUNDED), latency_ms=late)])
-    assert "2 more stored before they were due, by 40.0 ms at most, so the clocks" in render(run(cell))
+    assert "2 more stored before they were due, by 40.0 ms at most, so the clocks" in render(run_summary(cell))
 
 
 def test_one_trial_that_did_not_keep_up_is_the_cells_verdict() -> None:
@@ -66,7 +62,7 @@ def test_a_search_that_confirmed_nothing_gives_no_number_and_says_so() -> None:
     (cell,) = summarize([SEARCHED], [trial(SEARCHED, 1, lag(GROWING, 90), 1_000.0)], {SEARCHED.key: search})
     assert cell.records_per_second is None
     assert cell.verdict.startswith("invalid: no rate could be confirmed")
-    assert "no rate could be confirmed" in render(run(cell))
+    assert "no rate could be confirmed" in render(run_summary(cell))
 
 
 @pytest.mark.parametrize(("before", "after", "set_by"), [(0, -2_000, "-2,000 ms"), (5, 65, "+60 ms")])

@@ -11,7 +11,6 @@ from sinkbench.tables.screen import jobs, screen
 from tests.support.trials import CLEAN, cell_summary, run_summary
 
 BULK, JDBC = "elasticsearch/camel-bulk", "postgres/jdbc"
-QUICK: dict[str, Any] = {"load": {"record_bytes": 512}}
 
 
 def cell(label: str, *rates: float, **fields: Any) -> CellSummary:
@@ -20,7 +19,7 @@ def cell(label: str, *rates: float, **fields: Any) -> CellSummary:
 
 
 def shown(*cells: CellSummary, **fields: Any) -> str:
-    return screen(StoredRun(run_summary(*cells, **fields), [], QUICK, {}))
+    return screen(StoredRun(run_summary(*cells, **fields), [], {"load": {"record_bytes": 512}}, {}))
 
 
 def test_a_loss_stands_instead_of_the_range_and_in_a_note() -> None:

@@ -67,9 +67,8 @@ class Keyed(FakeCluster):
 
 def cluster_of(monkeypatch: pytest.MonkeyPatch, rows: list[int], **load: Any) -> Any:
     """One whose table has these `bench.seq`."""
-    monkeypatch.setattr(
-        FakeSink, "sequences", lambda self, target, run: iter([np.array(rows[:2]), np.array(rows[2:], dtype=int)])
-    )
+    chunks = [np.array(rows[:2]), np.array(rows[2:], dtype=int)]
+    monkeypatch.setattr(FakeSink, "sequences", lambda self, target, run: iter(chunks))
     monkeypatch.setattr(FakeSink, "count", lambda self, target: len(rows))
     return Keyed(plan_of("postgres/jdbc-upsert", load=load))
 

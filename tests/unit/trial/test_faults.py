@@ -7,6 +7,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import psutil
@@ -221,12 +222,8 @@ def test_records_that_came_late_are_counted_and_none_whose_times_are_not_known(t
 
 def test_roles_are_changed_back_also_where_nothing_could_be_promoted(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(plan_with({"what": "promote"}))
-
-    def fail() -> tuple[str, int]:
-        raise StackError("postgres-2 was not promoted")
-
     promotion = cluster.stack.faults.promotion("postgres")
-    promotion.promote = fail
+    promotion.promote = Mock(side_effect=StackError("postgres-2 was not promoted"))
     monkeypatch.setattr(cluster.stack.faults, "promotion", lambda sink: promotion)
     record = take(cluster)
     assert (codes(record), record.recovery) == ([ReasonCode.SERVICE_ERROR], None)

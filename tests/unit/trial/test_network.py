@@ -50,10 +50,8 @@ def test_other_faults_of_the_network_in_toxiproxys_words() -> None:
 def test_the_proxy_stands_before_what_a_connector_connects_to() -> None:
     assert (used_by("postgres/jdbc"), used_by("postgres/jdbc-pgbouncer")) == (["postgres"], ["pgbouncer"])
     assert (used_by("postgres/camel-sql"), used_by("elasticsearch/camel-bulk")) == (["postgres"], ["elasticsearch"])
-    assert (
-        proxy_targets_used({"connection.url": "jdbc:postgresql://db:5432/x", "tasks.max": 3}, "postgres", ENTRANCES)
-        == {}
-    )
+    elsewhere = {"connection.url": "jdbc:postgresql://db:5432/x", "tasks.max": 3}
+    assert proxy_targets_used(elsewhere, "postgres", ENTRANCES) == {}
 
 
 def test_every_connector_file_leaves_the_address_of_its_sink_to_the_workers() -> None:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from threading import Event, Timer
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -97,11 +98,7 @@ def test_an_answer_is_judged_by_what_was_sent(tmp_path: Path) -> None:
     assert asked(one, lambda: Answer(0), Answer(0)).right is None
     assert asked(one, lambda: Answer(0), Answer(2)).right is False
     assert asked(one, lambda: Answer(2), None).right is None
-
-    def fail() -> Answer:
-        raise ServiceError("no such field\nat all")
-
-    failed = asked(one, fail, Answer(2))
+    failed = asked(one, Mock(side_effect=ServiceError("no such field\nat all")), Answer(2))
     assert (failed.right, failed.by_index, failed.problem) == (False, None, "no such field at all")
 
 

@@ -37,17 +37,15 @@ LIMITS = Timeouts(stall_seconds=30, timeout_seconds=300)
 
 
 def sample(seconds: float, stored: int | None, **read: Any) -> Sample:
-    return read_sample(
-        seconds, stored, **{"tasks_running": 3, "tasks_failed": 0, "cpu_seconds": {"kafka": 1.0}, **read}
-    )
+    usual = {"tasks_running": 3, "tasks_failed": 0, "cpu_seconds": {"kafka": 1.0}}
+    return read_sample(seconds, stored, **{**usual, **read})
 
 
 def test_rejected_writes_are_those_since_the_first_sample_that_counted_them() -> None:
     def counted(*counts: float | None) -> int:
         signs = [{} if count is None else {"es_write_rejected_total": count} for count in counts]
-        return rejected_writes(
-            [sample(place, 0, signs=each) for place, each in enumerate(signs)], "es_write_rejected_total"
-        )
+        samples = [sample(place, 0, signs=each) for place, each in enumerate(signs)]
+        return rejected_writes(samples, "es_write_rejected_total")
 
     assert counted(None, 3, None, 3, 10, None) == 7
     assert counted(4, 4) == counted(None) == counted() == counted(5, 0) == 0
@@ -301,9 +299,8 @@ def test_what_is_said_names_memory_the_setting_and_what_tasks_hold() -> None:
 
     said = said_of("connect-1", "connect-3")
     assert said.startswith("connect-1 and connect-3 died, out of memory: their Java heaps were used up (exit code 3)")
-    assert (
-        "give them more (SINKBENCH_CONNECT_HEAP), or have tasks hold less: consumer.override.max.poll.records" in said
-    )
+    remedy = "give them more (SINKBENCH_CONNECT_HEAP), or have tasks hold less: consumer.override.max.poll.records"
+    assert remedy in said
     assert said_of("elasticsearch-2").endswith("give it more (SINKBENCH_ELASTICSEARCH_HEAP)")
     assert "\n" not in said
 

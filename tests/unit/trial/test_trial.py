@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -52,12 +53,10 @@ def test_a_drain_goes_from_an_empty_sink_to_the_audit() -> None:
     assert record.total_peak_memory_bytes == pytest.approx(1.1e9, rel=0.01)
 
 
-STILL = "no new record was seen in the sink"
-
-
 @pytest.mark.parametrize(("mute", "name"), [("", ""), ("pgbouncer", "PgBouncer"), ("kafka", "Kafka")])
 def test_a_trial_that_stood_still_has_no_rate_and_names_who_did_not_answer(mute: str, name: str) -> None:
-    why, notes = STILL, [f"{STILL} for 5.2 s, from second 7.8 on"]
+    why = "no new record was seen in the sink"
+    notes = [f"{why} for 5.2 s, from second 7.8 on"]
     if mute:
         why = f"{name} answered no probe meanwhile"
         notes = [f"{notes[0]}: {why}", f"{name} answered no probe for 5.0 s, from second 8.0 on"]
@@ -78,10 +77,7 @@ def test_a_short_standstill_is_a_note() -> None:
 
 
 def test_a_file_that_no_table_can_be_made_of_ends_more_than_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(sink: FakeSink, target: str, file: object = None) -> None:
-        raise TargetError("schema.sql: no table")
-
-    monkeypatch.setattr(FakeSink, "create", refused)
+    monkeypatch.setattr(FakeSink, "create", Mock(side_effect=TargetError("schema.sql: no table")))
     with pytest.raises(TargetError):
         drained(FakeCluster(PLAN))
     with pytest.raises(TargetError):
@@ -140,11 +136,7 @@ def test_a_rest_that_never_ends_is_given_up_and_the_record_says_that_it_was_not_
     record = drained(cluster, cluster.revive)
     assert record.audit is None
     assert record.not_audited == "it could not be finished: 15,000 records are left to commit, and there is no progress"
-
-    def fails() -> None:
-        raise StackError("kafka: did not start")
-
-    record = drained(FakeCluster(PLAN, dies=5.0), fails)
+    record = drained(FakeCluster(PLAN, dies=5.0), Mock(side_effect=StackError("kafka: did not start")))
     assert codes(record) == [CODES.SERVICE_DIED]
     assert record.not_audited == "it could not be finished: kafka: did not start"
 
@@ -186,9 +178,8 @@ def test_who_has_died_before_its_silence_was_noticed_is_the_reason() -> None:
 
 
 def test_what_its_own_connector_puts_aside_is_not_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        FakeCluster, "config", lambda cluster, *which: {"tasks.max": "3", "errors.deadletterqueue.topic.name": "aside"}
-    )
+    config = {"tasks.max": "3", "errors.deadletterqueue.topic.name": "aside"}
+    monkeypatch.setattr(FakeCluster, "config", lambda cluster, *which: config)
     looks = [Others({}, {"aside": 10}), Others({"mine": 3}, {"aside": 9_000, "orders": 8_000})]
     record = drained(FakeCluster(PLAN, meets=looks))
     assert record.reasons == []
@@ -241,11 +232,7 @@ def test_what_ends_a_step_early_is_a_reason(fields: dict[str, Any], code: Reason
 
 def test_a_connector_that_is_refused_is_a_reason_and_an_interrupt_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(PLAN)
-
-    def refused(*arguments: object) -> None:
-        raise ConnectError("no such class")
-
-    monkeypatch.setattr(cluster, "start_connector", refused)
+    monkeypatch.setattr(cluster, "start_connector", Mock(side_effect=ConnectError("no such class")))
     assert codes(drained(cluster)) == [CODES.CONNECT_REFUSED]
     with pytest.raises(KeyboardInterrupt):
         drained(FakeCluster(PLAN, refuses=KeyboardInterrupt()))
@@ -353,13 +340,11 @@ def versions(*wrong: tuple[str, int]) -> VersionAudit:
     return found
 
 
-CHANGING = plan_of("postgres/jdbc-upsert", load={"changes": {"inserts": 0.5, "updates": 0.4, "deletes": 0.1}})
-
-
 def keyed(monkeypatch: pytest.MonkeyPatch, found: VersionAudit, **more: Any) -> TrialRecord:
     """A drain of changes whose audit by key finds this."""
     monkeypatch.setattr("sinkbench.trial.audit.counted", lambda own: found)
-    return drained(FakeCluster(CHANGING, **more))
+    plan = plan_of("postgres/jdbc-upsert", load={"changes": {"inserts": 0.5, "updates": 0.4, "deletes": 0.1}})
+    return drained(FakeCluster(plan, **more))
 
 
 def test_a_load_of_changes_is_audited_by_key_and_its_records_are_all_accounted_for(

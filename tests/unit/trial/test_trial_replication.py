@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -81,11 +82,7 @@ def test_what_may_not_be_seen_is_not_checked_with_the_reason(monkeypatch: pytest
     assert (record.reasons, record.notes) == ([], [f"not checked {why}"])
     # What was seen once only was not seen all the time.
     assert drained(FakeCluster(PLAN, helds=[GOOD, hidden])).notes == record.notes
-
-    def refused(sink: FakeSink, target: str, config: object) -> ReplicationState:
-        raise ServiceError("no answer")
-
-    monkeypatch.setattr(FakeSink, "check", refused)
+    monkeypatch.setattr(FakeSink, "check", Mock(side_effect=ServiceError("no answer")))
     assert drained(FakeCluster(PLAN)).notes == ["not checked what must hold in postgres: no answer"]
 
 

@@ -1,7 +1,7 @@
 """An audit from its beginning to its end, on a topic and a target without services."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,28 +49,23 @@ def target(rows: Sequence[dict[str, Any]]) -> Any:
     return SimpleNamespace(rows=lambda columns, at_once: iter([json.loads(json.dumps(rows))]))
 
 
-Run = Callable[..., tuple[dict[str, Any], list[str]]]
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    def audit(
-        read: FilledTopic, there: Any, by: By, tell: Any = lambda *told: None, **more: Any
-    ) -> tuple[dict[str, Any], list[str]]:
-        extractor = Extractor(Asked("orders", "postgres:orders", by, TABLE, **more), set())
-        with closing(Ledger(str(tmp_path / "audit.duckdb"))) as ledger:
-            audited: Any = read
-            found = Audit(ledger, extractor, None, tell).run(audited, there, by, by_group=bool(read.by_group))
-            return found, list(notes(ledger, extractor, found))
-
-    return audit
+def run(
+    folder: Path, read: FilledTopic, there: Any, by: By, tell: Any = lambda *told: None, **more: Any
+) -> tuple[dict[str, Any], list[str]]:
+    extractor = Extractor(Asked("orders", "postgres:orders", by, TABLE, **more), set())
+    with closing(Ledger(str(folder / "audit.duckdb"))) as ledger:
+        audited: Any = read
+        found = Audit(ledger, extractor, None, tell).run(audited, there, by, by_group=bool(read.by_group))
+        return found, list(notes(ledger, extractor, found))
 
 
 @pytest.mark.parametrize(
     ("by", "different", "more"), [("key", 1, {"key": "payload.id"}), ("position", 1, {}), ("value", 0, {})]
 )
-def test_what_was_planted_is_found_with_its_partition_and_hour(run: Run, by: By, different: int, more: Any) -> None:
-    found, _ = run(topic(), target(FAULTY), by, **more)
+def test_what_was_planted_is_found_with_its_partition_and_hour(
+    tmp_path: Path, by: By, different: int, more: Any
+) -> None:
+    found, _ = run(tmp_path, topic(), target(FAULTY), by, **more)
     assert (found["records"], found["rows"]) == (2000, 2000)
     # By value, an altered record is missing, and its row is unknown.
     assert (found["missing"], found["doubled"], found["different"]) == (2 - different, 1, different)
@@ -86,27 +81,27 @@ def test_what_was_planted_is_found_with_its_partition_and_hour(run: Run, by: By,
 
 
 @pytest.mark.parametrize("by", ["key", "position", "value"])
-def test_a_sink_that_has_everything_has_no_fault(run: Run, by: By) -> None:
-    found, said = run(topic(), target(ROWS[::-1]), by, **({"key": "payload.id"} if by == "key" else {}))
+def test_a_sink_that_has_everything_has_no_fault(tmp_path: Path, by: By) -> None:
+    found, said = run(tmp_path, topic(), target(ROWS[::-1]), by, **({"key": "payload.id"} if by == "key" else {}))
     assert [found[fault] for fault in ("missing", "doubled", "different", "unknown")] == [0, 0, 0, 0]
     assert said == []
 
 
-def test_what_retention_has_deleted_is_not_called_missing(run: Run) -> None:
-    found, said = run(topic(starts={0: 100, 1: 40}), target(ROWS[50:]), "position")
+def test_what_retention_has_deleted_is_not_called_missing(tmp_path: Path) -> None:
+    found, said = run(tmp_path, topic(starts={0: 100, 1: 40}), target(ROWS[50:]), "position")
     assert (found["missing"], found["expired"], found["unknown"], found["records"]) == (0, 90, 0, 1860)
     assert said[0] == "140 offsets are below the log's start: what was deleted is not called missing"
 
 
-def test_only_what_the_group_has_committed_must_be_stored(run: Run) -> None:
-    found, said = run(topic(), target(ROWS[:1900]), "position")
+def test_only_what_the_group_has_committed_must_be_stored(tmp_path: Path) -> None:
+    found, said = run(tmp_path, topic(), target(ROWS[:1900]), "position")
     assert (found["missing"], found["behind"]) == (100, 100)
     assert "--group" in said[0]
-    found, _ = run(topic(by_group={0: EACH, 1: 900}), target(ROWS[:1910]), "position", topic_key="another")
+    found, _ = run(tmp_path, topic(by_group={0: EACH, 1: 900}), target(ROWS[:1910]), "position", topic_key="another")
     assert (found["missing"], found["unknown"], found["records"]) == (100, 0, 2000)
 
 
-def test_an_interrupted_audit_goes_on_where_it_was(run: Run) -> None:
+def test_an_interrupted_audit_goes_on_where_it_was(tmp_path: Path) -> None:
     """It is interrupted in the topic, then in the target."""
     first, second, third = topic(), topic(), topic()
 
@@ -121,12 +116,12 @@ def test_an_interrupted_audit_goes_on_where_it_was(run: Run) -> None:
         patch.setattr("sinkbench.verify.ledger.AT_ONCE", 1)
         for read, at in ((first, "topic"), (second, "target")):
             with pytest.raises(KeyboardInterrupt):
-                run(read, target(FAULTY), "position", tell=stop(at))
-        found, _ = run(third, target(FAULTY), "position")
+                run(tmp_path, read, target(FAULTY), "position", tell=stop(at))
+        found, _ = run(tmp_path, third, target(FAULTY), "position")
     assert (first.read, second.read, third.read) == ([(0, 0), (0, 500), (1, 0)], [(1, 0), (1, 500)], [])
     assert (found["missing"], found["doubled"], found["different"]) == (1, 1, 1)
 
 
-def test_a_key_that_no_record_has_ends_the_audit_with_the_nearest_member(run: Run) -> None:
+def test_a_key_that_no_record_has_ends_the_audit_with_the_nearest_member(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"the topic: none of 500 records has the key; did you mean 'place'\?"):
-        run(topic(), target(ROWS), "key", key="payload.plaze")
+        run(tmp_path, topic(), target(ROWS), "key", key="payload.plaze")
