@@ -15,16 +15,8 @@ from typing import Any, Literal
 
 from loadgen.checksum import DIGITS, SUM
 
-Form = Literal[
-    "document",
-    "document-schema",
-    "document-debezium",
-    "document-debezium-schema",
-    "row",
-    "row-schema",
-    "row-debezium",
-    "row-debezium-schema",
-]
+_Document = Literal["document", "document-schema", "document-debezium", "document-debezium-schema"]
+Form = Literal[_Document, "row", "row-schema", "row-debezium", "row-debezium-schema"]
 DOCUMENT: Form = "document"
 
 # Members of a record, by their parent.

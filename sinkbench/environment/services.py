@@ -53,7 +53,8 @@ def versions(endpoints: Endpoints, checkout: Path, sinks: Mapping[str, About]) -
             found[client] = version(client)
     found["librdkafka"] = confluent_kafka.libversion()[0]
     found.update({} if endpoints.shared else _shipped(checkout))
-    found["connect"] = _told("connect", lambda: _connect_version(endpoints), endpoints)
+    with ConnectCluster(endpoints.connect.values(), endpoints.connect_access) as connect:
+        found["connect"] = _told("connect", connect.version, endpoints)
     # Brokers do not report it: external ones show a range of releases; sinkbench's own have the workers' jars.
     found["kafka"] = _told("kafka", release, endpoints) if endpoints.shared else found["connect"]
     for name, about in sinks.items():
@@ -105,11 +106,6 @@ def _told(name: str, ask: Callable[[], Told], endpoints: Endpoints) -> Told | No
         if endpoints.shared:
             return None
         raise StackError(f"{name} did not tell its version: {in_one_line(error)}") from None
-
-
-def _connect_version(endpoints: Endpoints) -> str:
-    with ConnectCluster(endpoints.connect.values(), endpoints.connect_access) as connect:
-        return connect.version()
 
 
 def _shipped(checkout: Path) -> dict[str, JsonValue]:

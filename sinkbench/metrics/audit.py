@@ -6,10 +6,9 @@ from sinkbench.analysis.audit import few_ranges
 from sinkbench.analysis.rates import median_known, total_known
 from sinkbench.analysis.words import NOT_MEASURED, megabytes
 from sinkbench.metrics.connections import LOADS
-from sinkbench.metrics.metric import Column, Fields, Metric, column, count, find
+from sinkbench.metrics.metric import Column, Fields, Metric, column, count
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken, was_interrupted
-from sinkbench.metrics.tasks import tasks
 from sinkbench.results import Bloat, CellSummary, RunSummary, TrialRecord
 
 # Notes list the lost and duplicated records of at most this many trials.
@@ -56,11 +55,6 @@ def _ranges(trial: TrialRecord) -> str:
 
 
 CHANGES = "changes"
-_KEYS = ("stale", "missing", "not_deleted")
-
-
-def changes_keys(cell: CellSummary) -> bool:
-    return cell.bloat is not None or find(cell, "audit.stale") is not None
 
 
 def _bloat(taken: Taken) -> Fields:
@@ -104,13 +98,13 @@ METRICS = (
     Metric(
         "Changes of keys",
         columns=[
-            Column(CHANGES, 10, "tasks", tasks),
+            column(CHANGES, 10, "tasks", "tasks", str),
             column(CHANGES, 20, "stale\nkeys", "audit.stale"),
             column(CHANGES, 30, "missing\nkeys", "audit.missing"),
             column(CHANGES, 40, "not\ndeleted\nkeys", "audit.not_deleted"),
         ],
         place=200,
-        exports=[count(name, f"audit.{name}") for name in _KEYS],
+        exports=[count(name, f"audit.{name}") for name in ("stale", "missing", "not_deleted")],
     ),
     Metric(
         "Dead rows and deadlocks",

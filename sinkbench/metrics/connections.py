@@ -7,7 +7,6 @@ from sinkbench.analysis.words import NOT_MEASURED, milliseconds, tenths
 from sinkbench.metrics.metric import Column, Fields, Metric, Seen, column, count, find, number, over, words
 from sinkbench.metrics.rate import CELLS
 from sinkbench.metrics.taken import Taken
-from sinkbench.metrics.tasks import tasks
 from sinkbench.results import CellSummary, Connections
 
 LOADS = "loads"
@@ -95,7 +94,7 @@ METRICS = (
         of_trial=_pool_of_trial,
         of_cell=_pool_of_cell,
         columns=[
-            Column(POOLS, 10, "tasks", tasks),
+            column(POOLS, 10, "tasks", "tasks", str),
             Column(POOLS, 20, "mode", lambda cell, _: find(cell, "pool.mode") or NOT_MEASURED),
             column(POOLS, 30, "pool\nsize", "pool.size"),
             column(POOLS, 40, "pre-\npared", "pool.prepared_statements"),

@@ -2,8 +2,7 @@
 
 from sinkbench.analysis.rates import usable_median
 from sinkbench.analysis.words import money
-from sinkbench.metrics.metric import Column, Export, Metric, column, find, number
-from sinkbench.metrics.tasks import tasks
+from sinkbench.metrics.metric import Export, Metric, column, find, number
 from sinkbench.results import CellSummary, Cost, Prices, RunSummary
 
 COSTS = "costs"
@@ -51,7 +50,7 @@ METRICS = (
     Metric(
         "Cost per million records",
         columns=[
-            Column(COSTS, 10, "tasks", tasks),
+            column(COSTS, 10, "tasks", "tasks", str),
             column(COSTS, 20, "per million\nrecords", "cost.per_million", money),
             column(COSTS, 30, "for\ncores", "cost.cpu", money),
             column(COSTS, 40, "for\nmemory", "cost.memory", money),

@@ -6,7 +6,6 @@ from sinkbench.analysis.rates import median_known
 from sinkbench.analysis.words import NOT_MEASURED
 from sinkbench.metrics.metric import Column, Fields, Metric, Seen, column, count, find, number, rounded, words
 from sinkbench.metrics.taken import Taken
-from sinkbench.metrics.tasks import tasks
 from sinkbench.results import CellSummary, Durability, TrialRecord
 
 DURABILITY = "durability"
@@ -61,7 +60,7 @@ METRICS = (
         "Durability",
         of_cell=_of_cell,
         columns=[
-            Column(DURABILITY, 10, "tasks", tasks),
+            column(DURABILITY, 10, "tasks", "tasks", str),
             Column(DURABILITY, 20, "stored on", lambda cell, _: durability_in_words(cell), "words"),
             Column(DURABILITY, 30, "in Kafka", lambda cell, _: find(cell, "durability.kafka") or NOT_MEASURED, "words"),
         ],

@@ -12,7 +12,6 @@ from sinkbench.analysis.words import NOT_MEASURED, megabytes
 from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, bounds, column, number, over
 from sinkbench.metrics.names import SHORT_NAMES
 from sinkbench.metrics.taken import Taken
-from sinkbench.metrics.tasks import tasks
 from sinkbench.results import CellSummary, JvmCpu, Memory, RunSummary
 
 _LEAST_BYTES = 5e5
@@ -68,7 +67,7 @@ METRICS = (
         },
         of_cell=_of_cell,
         columns=[
-            Column(RESOURCES, 10, "tasks", tasks),
+            column(RESOURCES, 10, "tasks", "tasks", str),
             column(RESOURCES, 20, "peak\nMB", "total_peak_memory_bytes.median", megabytes),
             Column(RESOURCES, 30, "MB by\nservice", partial(_megabytes, "resident_bytes"), "list"),
         ],

@@ -10,10 +10,6 @@ from sinkbench.metrics.taken import Taken
 from sinkbench.results import CellSummary, RunSummary
 
 
-def tasks(cell: CellSummary, _: RunSummary) -> str:
-    return f"{cell.tasks}"
-
-
 def tasks_per_worker(cell: CellSummary, _: RunSummary) -> str:
     return f"{cell.tasks} ({significant(cell.tasks_per_worker)})"
 

@@ -230,10 +230,6 @@ class Plan(Section):
         named = None if self._source is None else self._source.content.get("load", {}).get("records")
         return f"{self.where('load', 'records')}: load.records" if named == self.load.records else "--records"
 
-    def with_source(self, source: YamlFile) -> Self:
-        self._source = source
-        return self
-
     def seeded(self) -> Self:
         """Returns the plan with its seed, or a random one."""
         return self if self.seed is not None else self.model_copy(update={"seed": secrets.randbelow(2**32)})

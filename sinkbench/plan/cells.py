@@ -86,28 +86,18 @@ class Cell:
         return self.beside if self.offered is None else f"{self.beside}@{self.offered:.15g}{reads}{fault}"
 
     def identity(self) -> dict[str, Any]:
+        alike = ("label", "pipeline", "sink", "mode", "workers", "tasks", "target", "form", "partitions", "acks", "arm")
         return {
             "cell": self.key,
-            "label": self.label,
-            "pipeline": self.pipeline,
-            "sink": self.sink,
-            "mode": self.mode,
-            "workers": self.workers,
-            "tasks": self.tasks,
+            **{name: getattr(self, name) for name in (*alike, "of_capacity")},
             "tasks_per_worker": self.multiple,
             "overrides": dict(self.overrides),
-            "target": self.target,
-            "form": self.form,
-            "partitions": self.partitions,
-            "acks": self.acks,
-            "arm": self.arm,
             "settings": {service: dict(given) for service, given in self.settings.items()},
             "variables": dict(self.variables),
             "reads_per_second": self.reads,
             "reads_from": self.reads_from if self.reads else None,
             "readers": self.readers or None,
             "backlog_records": self.backlog,
-            "of_capacity": self.of_capacity,
             "fault": None if self.fault is None else self.fault.name,
         }
 

@@ -219,7 +219,8 @@ def load_plan(path: Path, connectors: Path, pipelines: Sequence[str] = (), *, ke
         raise PlanError(told) from None
     for entry in plan.pipelines:
         conceal_in(entry.overrides)
-    return plan.with_source(source)
+    plan._source = source
+    return plan
 
 
 def _replaced(plan: Plan, content: Mapping[str, Any], pipelines: Sequence[str], known: Sequence[str]) -> dict[str, Any]:

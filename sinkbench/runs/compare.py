@@ -31,20 +31,8 @@ from sinkbench.results import CellSummary, Interval, TrialRecord
 from sinkbench.runs.differences import Difference, differences, durability_differences, pipelines, record_differences
 from sinkbench.runs.reader import StoredRun
 
-Verdict = Literal[
-    "faster",
-    "slower",
-    "less CPU",
-    "more CPU",
-    "smaller",
-    "larger",
-    "shorter",
-    "longer",
-    "no difference found",
-    "cannot tell",
-    "too few trials to tell",
-    "not comparable",
-]
+Differs = Literal["faster", "slower", "less CPU", "more CPU", "smaller", "larger", "shorter", "longer"]
+Verdict = Literal[Differs, "no difference found", "cannot tell", "too few trials to tell", "not comparable"]
 
 
 @dataclass(frozen=True)

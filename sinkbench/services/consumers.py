@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException
 
-from sinkbench.services.kafka import kafka_errors
+from sinkbench.services.failures import map_exceptions
 
 JOIN_SECONDS = 60.0
 CONSUMED_AT_ONCE = 10_000
@@ -41,7 +41,7 @@ def consume(connection: Connection) -> None:
 
     # Without commits, the group vanishes with its members if the controller is killed.
     own = {"group.id": what.group, "auto.offset.reset": "earliest", "enable.auto.commit": "false"}
-    with kafka_errors(), closing(Consumer({**what.settings, **own})) as consumer:
+    with map_exceptions(KafkaException), closing(Consumer({**what.settings, **own})) as consumer:
         consumer.subscribe([what.topic], on_assign=assigned)
         while not connection.poll():
             consumer.consume(num_messages=1, timeout=WAIT_SECONDS)

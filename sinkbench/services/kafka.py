@@ -4,7 +4,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from typing import Any, NamedTuple
 from warnings import catch_warnings
 
@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaExcep
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
 from sinkbench.errors import ServiceError, StackError
-from sinkbench.services.failures import map_exceptions, maps_exceptions
+from sinkbench.services.failures import maps_exceptions
 
 TIMEOUT_SECONDS, POLL_SECONDS = 10.0, 0.5
 # librdkafka's errors of connections that it retries: after these, retries are useless.
@@ -48,10 +48,6 @@ class Record(NamedTuple):
     key: bytes | None = None
     partition: int = -1
     headers: Sequence[tuple[str, bytes | None]] = ()
-
-
-def kafka_errors() -> AbstractContextManager[None]:
-    return map_exceptions(KafkaException)
 
 
 OWN_GROUP = "consumer.override.group.id"

@@ -4,10 +4,10 @@ Sinks are compared by the fastest pipeline of each that does the same job, and r
 other. If a pipeline that does it, or may do it, is not final and may be the fastest, nothing is decided: what is
 missing from a run must not make an answer wrong."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
-from typing import Literal
+from typing import Literal, get_args
 
 from sinkbench.analysis.intervals import ratio_of
 from sinkbench.analysis.keyed import REFERENCE
@@ -19,6 +19,8 @@ from sinkbench.results import CellSummary, RatioTo, RunSummary
 Job = frozenset[str]
 # Of which cells an answer is, where reference connectors are apart.
 Through = Literal["reference", "others"]
+# What a change of a pipeline changes.
+What = Literal["connector", "batches", "indexes", "pooler"]
 # A connector that writes record by record shows slightly more or fewer than one, because of other writes.
 ONE_BY_ONE = 1.5
 # In what cells must be alike to differ in one thing.
@@ -195,7 +197,7 @@ def published_of(summary: RunSummary) -> Pair | None:
 class Change:
     """What one change of a pipeline does to its rate: `second` has it, `first` does not."""
 
-    what: Literal["connector", "batches", "indexes", "pooler"]
+    what: What
     first: CellSummary
     second: CellSummary
 
@@ -216,18 +218,11 @@ def changes_of(summary: RunSummary) -> list[Change]:
     """For each kind of change and sink the two fastest cells with equally many tasks that differ in it alone, at the
     fewest tasks that have both; of indexes those whose jobs differ most."""
     drains = [cell for cell in compared_cells(summary) if cell.mode == "drain" and cell.passed]
-    kinds: dict[Literal["connector", "batches", "indexes", "pooler"], Callable[[CellSummary, CellSummary], bool]] = {
-        "connector": _differ_in_connector,
-        "batches": _differ_in_batches,
-        "indexes": _differ_in_indexes,
-        "pooler": _differ_in_pooler,
-    }
     found = []
-    for what, differ in kinds.items():
+    for what in get_args(What):
         for sink in dict.fromkeys(cell.sink for cell in drains):
-            own = [cell for cell in drains if cell.sink == sink]
-            pairs = [each for each in permutations(own, 2) if each[0].tasks == each[1].tasks and differ(*each)]
-            if pairs:
+            own = permutations((cell for cell in drains if cell.sink == sink), 2)
+            if pairs := [each for each in own if each[0].tasks == each[1].tasks and _differ(*each)[what]]:
                 found.append(Change(what, *max(pairs, key=_told_first)))
     return found
 
@@ -246,24 +241,19 @@ def _is_reference(cell: CellSummary) -> bool:
     return (cell.connector or "").startswith(REFERENCE)
 
 
-def _differ_in_connector(one: CellSummary, other: CellSummary) -> bool:
-    """Whether the first has the reference connector, and the second another one, to the same target."""
-    same = job_of(one) == job_of(other) and _alike(one, other, "target", "pool")
-    return _is_reference(one) and not _is_reference(other) and other.connector is not None and same
-
-
-def _differ_in_batches(one: CellSummary, other: CellSummary) -> bool:
-    known = None not in (one.connector, one.records_per_write) and _alike(one, other, "connector", "target", "pool")
-    return known and (one.records_per_write or 0.0) < ONE_BY_ONE <= (other.records_per_write or 0.0)
-
-
-def _differ_in_indexes(one: CellSummary, other: CellSummary) -> bool:
-    job = job_of(one)
-    return job is not None and job < (job_of(other) or Job()) and _alike(one, other, "pipeline", "overrides")
-
-
-def _differ_in_pooler(one: CellSummary, other: CellSummary) -> bool:
-    return one.pool is None and other.pool is not None and _alike(one, other, "connector", "target", "overrides")
+def _differ(one: CellSummary, other: CellSummary) -> dict[What, bool]:
+    """Whether the cells differ in each of these alone, and the first one is without the change."""
+    job, its_job = job_of(one), job_of(other)
+    from_reference = _is_reference(one) and not _is_reference(other) and other.connector is not None
+    known = None not in (one.connector, one.records_per_write)
+    pooled = one.pool is None and other.pool is not None
+    one_by_one = (one.records_per_write or 0.0) < ONE_BY_ONE <= (other.records_per_write or 0.0)
+    return {
+        "connector": from_reference and job == its_job and _alike(one, other, "target", "pool"),
+        "batches": known and one_by_one and _alike(one, other, "connector", "target", "pool"),
+        "indexes": job is not None and job < (its_job or Job()) and _alike(one, other, "pipeline", "overrides"),
+        "pooler": pooled and _alike(one, other, "connector", "target", "overrides"),
+    }
 
 
 def left_out(summary: RunSummary) -> list[CellSummary]:

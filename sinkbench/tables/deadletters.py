@@ -37,7 +37,5 @@ def _shown(value: bytes | None) -> str:
     """The beginning of a record; binary data is shown as Python bytes."""
     if value is None:
         return "a tombstone (no value)"
-    try:
-        return cut(value.decode(), LONGEST_VALUE) if value.decode().isprintable() else cut(repr(value), LONGEST_VALUE)
-    except UnicodeDecodeError:
-        return cut(repr(value), LONGEST_VALUE)
+    text = value.decode(errors="surrogateescape")
+    return cut(text if text.isprintable() else repr(value), LONGEST_VALUE)

@@ -11,7 +11,7 @@ from sinkbench.analysis.rates import usable_median
 from sinkbench.analysis.samples import by_service
 from sinkbench.analysis.words import NOT_MEASURED, seconds_each, tenths, whole
 from sinkbench.metrics import METRICS
-from sinkbench.metrics.audit import CHANGES, changes_keys
+from sinkbench.metrics.audit import CHANGES
 from sinkbench.metrics.connections import LOADS, POOLS
 from sinkbench.metrics.cost import COSTS
 from sinkbench.metrics.durability import DURABILITY
@@ -62,7 +62,7 @@ _KINDS = (
     CellTable(RECOVERIES),
     CellTable(STATUS),
     CellTable(READS, needs=known("reads_per_second")),
-    CellTable(CHANGES, "changes", _marked, changes_keys),
+    CellTable(CHANGES, "changes", _marked, lambda cell: cell.bloat or find(cell, "audit.stale") is not None),
     CellTable(POOLS, "pooler", _marked, lambda cell: cell.pool is not None),
     CellTable(DURABILITY, "durability", _marked, needs=known("durability")),
     CellTable(

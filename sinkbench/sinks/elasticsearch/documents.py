@@ -32,16 +32,6 @@ GROUPS_AT_ONCE = 1_000
 FIGURES = ("min", "max", "avg")
 
 
-def disk_bytes(client: Elasticsearch, index: str) -> int | None:
-    """Bytes of an index's primary shards; None if the cluster does not show them."""
-    with if_shown():
-        # Before a flush, the newest documents are in memory and in the translog.
-        client.indices.flush(index=index, wait_if_ongoing=True)
-        # The size in `_stats` is up to ten seconds old, and 0 for a younger index.
-        return stored_bytes(client.indices.segments(index=index, filter_path=STORED).body)
-    return None
-
-
 def stored_bytes(answer: Any) -> int | None:
     """Bytes of an index's primary shards in an answer of `_segments`; None if one failed, or none has a size."""
     indices = answer.get("indices", {}).values()
@@ -88,9 +78,18 @@ class Stored:
             seqs = [hit["fields"]["bench.seq"][0] for hit in hits]
             yield [str(hit["_id"]) for hit in hits], np.array(seqs, dtype=np.int64)
 
+    def disk_bytes(self, target: str) -> int | None:
+        """Bytes of an index's primary shards; None if the cluster does not show them."""
+        with if_shown():
+            # Before a flush, the newest documents are in memory and in the translog.
+            self._client.indices.flush(index=target, wait_if_ongoing=True)
+            # The size in `_stats` is up to ten seconds old, and 0 for a younger index.
+            return stored_bytes(self._client.indices.segments(index=target, filter_path=STORED).body)
+        return None
+
     def bloat(self, target: str) -> SinkBloat:
         # First, since it flushes: documents in memory are in no segment yet, where deletions are counted.
-        size = disk_bytes(self._client, target)
+        size = self.disk_bytes(target)
         stats: Any = self._client.indices.stats(index=target, metric="docs")
         # Elasticsearch has no transactions.
         return SinkBloat(int(stats["_all"]["primaries"]["docs"]["deleted"]), None, None, size)

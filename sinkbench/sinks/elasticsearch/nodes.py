@@ -101,7 +101,7 @@ class Nodes:
         self._clients_at = -math.inf
         return SinkOthers(None if clients is None else len(clients), written)
 
-    def writes(self) -> int | None:
+    def writes(self, target: str) -> int | None:
         """Requests that stored records; None if the nodes do not show it."""
         nodes = self._stats("nodes.*.http.routes.*.requests.count")
         if nodes is None:

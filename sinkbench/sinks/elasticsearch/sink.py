@@ -13,12 +13,12 @@ from loadgen.reading import parse_json, read_text
 from sinkbench.errors import ReasonCode, StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.elasticsearch.client import buckets_of, connect, if_shown
-from sinkbench.sinks.elasticsearch.documents import Stored, disk_bytes
+from sinkbench.sinks.elasticsearch.documents import Stored
 from sinkbench.sinks.elasticsearch.index import TRANSLOG, compare, settings_of, spread
 from sinkbench.sinks.elasticsearch.nodes import Nodes
 from sinkbench.sinks.elasticsearch.writing import Writes
 from sinkbench.sinks.kind import Capabilities
-from sinkbench.sinks.values import Created, SinkReading, SinkSettings
+from sinkbench.sinks.values import Created, SinkSettings
 from sinkbench.stack import Endpoint
 
 # In the mappings of an index, and in an ingest pipeline, that sinkbench created; what lacks it is left alone.
@@ -41,6 +41,7 @@ class ElasticsearchSink:
         self._client = client = connect(endpoint)
         self._nodes = Nodes(client, self._diverted)
         stored, self._writes = Stored(client, endpoint), Writes(client)
+        self.read, self.writes, self.disk_bytes = self._nodes.reading, self._nodes.writes, stored.disk_bytes
         self.capabilities = Capabilities(
             service_settings=self._writes,
             times=stored,
@@ -169,9 +170,6 @@ class ElasticsearchSink:
         else:
             self.create(target)
 
-    def read(self, target: str) -> SinkReading:
-        return self._nodes.reading(target)
-
     def settle(self, target: str) -> None:
         self._client.indices.refresh(index=target)
 
@@ -189,12 +187,6 @@ class ElasticsearchSink:
         with suppress(ApiError, TransportError):
             answer = self._client.indices.get_settings(index=target, flat_settings=True, include_defaults=True)
         return settings_of(answer.get(target, {}))
-
-    def writes(self, target: str) -> int | None:
-        return self._nodes.writes()
-
-    def disk_bytes(self, target: str) -> int | None:
-        return disk_bytes(self._client, target)
 
     def connection_limit(self) -> int | None:
         return None

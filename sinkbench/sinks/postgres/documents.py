@@ -65,12 +65,6 @@ def key_table(connection: Connection, table: str) -> int:
     return next((int(found) for (found,) in connection.execute(read_sql("keyed"), [table])), 0)
 
 
-def disk_bytes(connection: Connection, table: str) -> int | None:
-    """Bytes of a table's files, which include all of its pages, also those that are not written yet."""
-    ((size,),) = connection.execute(read_sql("size"), [table]).fetchall()
-    return None if size is None else int(size)
-
-
 @maps_exceptions(psycopg.Error)
 class Stored:
     """The rows of a table: their documents, versions of keys, and times."""
@@ -136,9 +130,14 @@ class Stored:
             why = 'the table has no column "key", by which changes are audited; give the pipeline such a table'
             raise TargetError(f"{why}, as by target: postgres/keyed.sql") from None
 
+    def disk_bytes(self, target: str) -> int | None:
+        """Bytes of a table's files, which include all of its pages, also those that are not written yet."""
+        ((size,),) = self._connection.execute(read_sql("size"), [target]).fetchall()
+        return None if size is None else int(size)
+
     def bloat(self, target: str) -> SinkBloat:
         ((dead, deadlocks, rollbacks),) = self._connection.execute(read_sql("bloat"), [target]).fetchall()
-        return SinkBloat(int(dead), int(deadlocks), int(rollbacks), disk_bytes(self._connection, target))
+        return SinkBloat(int(dead), int(deadlocks), int(rollbacks), self.disk_bytes(target))
 
     def ask(self, target: str, query: Query, *, explain: bool = True) -> Answer:
         return ask(self._connection, target, query, explain)

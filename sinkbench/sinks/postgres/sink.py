@@ -13,7 +13,7 @@ from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.kind import Capabilities
 from sinkbench.sinks.postgres.clients import Clients, PgBouncer, open_console
-from sinkbench.sinks.postgres.documents import Stored, columns_of, disk_bytes, key_table
+from sinkbench.sinks.postgres.documents import Stored, columns_of, key_table
 from sinkbench.sinks.postgres.schema import MARK, FileError, make, remove, schema_comment
 from sinkbench.sinks.postgres.session import (
     SCHEMA_TABLE,
@@ -58,7 +58,7 @@ class PostgresSink:
         self._server = Server(connection, self._console)
         self._writes = Writes(connection, dsn, self._checkpoint)
         stored = Stored(connection, dsn)
-        self.sequences = stored.sequences
+        self.sequences, self.disk_bytes = stored.sequences, stored.disk_bytes
         self.capabilities = Capabilities(
             service_settings=self._server,
             times=stored,
@@ -139,9 +139,6 @@ class PostgresSink:
 
     def writes(self, target: str) -> int | None:
         return int(self._query(WRITES)[0][0])
-
-    def disk_bytes(self, target: str) -> int | None:
-        return disk_bytes(self._connection, target)
 
     def connection_limit(self) -> int | None:
         return int(self._query("SHOW max_connections")[0][0])
