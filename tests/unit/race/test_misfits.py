@@ -57,7 +57,9 @@ def refused(folder: Path, text: str, on: Any = None, connectors: Path = CONNECTO
 def test_no_plan_of_sinkbench_is_refused(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Which faults a stack has is tested elsewhere.
     monkeypatch.setattr(preparation, "check_faults", lambda *arguments: ())
-    assert refused(tmp_path, path.read_text(), stack(PUBLISHED)) == []
+    on, brokers = stack(PUBLISHED), load_topology("five-brokers", CHECKOUT, CHECKOUT).kafka
+    on.layout, on.faults = PUBLISHED.model_copy(update={"kafka": brokers}), SimpleNamespace(hold=True)
+    assert refused(tmp_path, path.read_text(), on) == []
 
 
 # In docs/pipelines.md.
