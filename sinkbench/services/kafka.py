@@ -15,6 +15,8 @@ from sinkbench.errors import ServiceError, StackError
 from sinkbench.services.failures import maps_exceptions
 
 TIMEOUT_SECONDS, POLL_SECONDS = 10.0, 0.5
+MOVING = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
+"""Errors of a group's coordinator that has moved, until the new one has read the group."""
 # librdkafka's errors of connections that it retries: after these, retries are useless.
 FINAL = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._ALL_BROKERS_DOWN)
 LOOK_SECONDS = 2.0
@@ -282,12 +284,12 @@ class Kafka:
 
     def delete_group(self, group: str) -> None:
         """Deletes a consumer group's offsets if it exists."""
-        if group not in self.groups(group):
-            return
-        # An admin client remembers for ten minutes who coordinates a group, also after the coordinator has moved.
-        admin = AdminClient(self._settings, logger=SILENT)
-        futures = admin.delete_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
-        _finish(futures, "delete", "GROUP_ID_NOT_FOUND")
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while group in self.groups(group):
+            # An admin client remembers for ten minutes who coordinates a group, also after the coordinator has moved.
+            admin = AdminClient(self._settings, logger=SILENT)
+            futures = admin.delete_consumer_groups([group], request_timeout=TIMEOUT_SECONDS)
+            _finish(futures, "delete", "GROUP_ID_NOT_FOUND", *(MOVING if time.monotonic() < deadline else ()))
 
 
 def send(
@@ -317,11 +319,11 @@ def send(
         raise StackError(f"Kafka did not take all of {len(records)} records: {why}")
 
 
-def _finish(futures: Mapping[str, Any], what: str, harmless: str) -> None:
+def _finish(futures: Mapping[str, Any], what: str, *harmless: str) -> None:
     """Waits for the results. Raises StackError for errors other than `harmless`."""
     for name, future in futures.items():
         try:
             future.result()
         except KafkaException as error:
-            if error.args[0].name() != harmless:
+            if error.args[0].name() not in harmless:
                 raise StackError(f"Kafka did not {what} {name}: {error.args[0].str()}") from None
