@@ -11,7 +11,8 @@ HEAD = """# What was published, and what was measured
 
 **Question.** Which findings of the articles, and which rules of vendors, hold on a small machine?
 
-**Plans.** {plans}, each raced once; [what a verdict means](../replicate.md).
+**Plan.** {plans}:
+the newest run of each, by `sinkbench replicate --race` or by itself. [What a verdict means](../replicate.md).
 
 **Machine.** 2 AMD EPYC cores, 25 GB, a shared virtual machine with Debian 12; runs of {first} to {last}.
 
@@ -21,6 +22,12 @@ HEAD = """# What was published, and what was measured
 
 | | published | measured | verdict |
 | --- | --- | --- | --- |"""
+TAIL = """
+## What it does not show
+
+What lacks a run has its command; a run that was broken off decides nothing. Most of what no run can tell needs more
+cores, machines or disks.
+"""
 
 
 def row(claim: dict[str, Any]) -> str:
@@ -45,6 +52,7 @@ def main() -> None:
     totals = ", ".join(f"{number} {verdict}" for verdict, number in found["totals"].items())
     sys.stdout.write(HEAD.format(plans=plans, first=days[0], last=days[-1], totals=totals) + "\n")
     sys.stdout.writelines(f"{row(claim)}\n" for claim in found["claims"])
+    sys.stdout.write(TAIL)
 
 
 if __name__ == "__main__":
