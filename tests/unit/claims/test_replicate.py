@@ -88,15 +88,15 @@ def test_the_races_that_are_missing_are_taken_the_most_telling_ones_first(
     monkeypatch.setattr(session, "run_plan", run_plan)
     asked = ("replicate", "part8-16-shards", "openshift", "part8-21-postgres-against-elasticsearch")
     done = sinkbench(*asked, "--results", results, "--race")
-    assert taken == [("kafka-alone", 3, 1), ("shards", 1, 3)]
-    assert "race 1 of 2: SINKBENCH_TOPOLOGY=brokers sinkbench race kafka-alone    # 6 claims\n" in done.err
+    assert taken == [("kafka-alone", 3, 1), ("shards", 1, 3), ("brokers", 5, 1)]
+    assert "race 1 of 3: SINKBENCH_TOPOLOGY=brokers sinkbench race kafka-alone    # 6 claims\n" in done.err
     assert "sinkbench race shards: no room; its claims stay open\n" in done.err
     assert "\n  sinkbench race shards    # 1 claim, about " in done.out
     assert "left out, it takes " in sinkbench(*asked, "--results", results, "--race", "--minutes", 1).err
     monkeypatch.setenv("SINKBENCH_STACK", "compose")
     assert "topology brokers is of the local stack" in sinkbench("replicate", "openshift", "--race").err
     monkeypatch.delenv("SINKBENCH_STACK")
-    assert len(taken) == 2
+    assert len(taken) == 3
     # The first results of all.
     done = sinkbench("replicate", "part8-16-shards", "--race", "--results", results / "new")
-    assert (done.code, taken[2:]) == (0, [("shards", 1, 3)])
+    assert (done.code, taken[3:]) == (0, [("shards", 1, 3)])
