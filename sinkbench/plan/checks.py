@@ -134,11 +134,13 @@ def check_copies(plan: Plan, kafka: KafkaNodes) -> Iterator[str]:
     elif copies < least and any(plan.acks_of(entry) == "all" for entry in plan.pipelines):
         text = f"with acks: all Kafka takes no record below its min.insync.replicas, {least}"
         yield f"{load}, and {text}; set it to {least} or more, or acks to 1"
-    for index, each in enumerate(kafka_loads(plan)):
+    loads = kafka_loads(plan)
+    most = max((each.brokers or each.replication for each in loads), default=0)
+    topology = "brokers" if most <= 3 else "five-brokers"
+    for index, each in enumerate(loads):
         for key, wanted in {"replication": each.replication, "brokers": each.brokers or 0}.items():
             if wanted > brokers:
                 found = f"{key} is {wanted}, and Kafka has {counted(brokers, 'broker')}"
-                topology = "brokers" if wanted <= 3 else "five-brokers"
                 yield f"{plan.where('kafka', index)}: {found}; race with SINKBENCH_TOPOLOGY={topology}"
 
 
