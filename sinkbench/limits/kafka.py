@@ -24,7 +24,6 @@ from sinkbench.plan.sizing import records_for
 from sinkbench.settings import load_settings
 from sinkbench.stack import Stack
 from sinkbench.stack.tools import find_java
-from sinkbench.topology import service_of
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.observer import Observer
@@ -177,4 +176,4 @@ def _held(stack: Stack, load: KafkaLoad) -> AbstractContextManager[None]:
     """Until the context ends the load's brokers have the cores that it gives them. A race without `hold` is refused."""
     if load.cores is None or stack.faults is None or stack.faults.hold is None:
         return nullcontext()
-    return stack.faults.hold(load.cores, [each.name for each in stack.services() if service_of(each.name) == "kafka"])
+    return stack.faults.hold(load.cores, "kafka")

@@ -265,6 +265,11 @@ class LocalStack(Stack):
     def faults(self) -> Faults:
         # `down` finds the proxy by this variable.
         found = {SERVICES_OF: str(self.home)}
+
+        def hold(cores: float, service: str) -> AbstractContextManager[None]:
+            pids = self._supervisor.pids()
+            return held_to(cores, [pid for name, pid in pids.items() if service_of(name) == service])
+
         return Faults(
             self._act,
             # A node that was started alone does not wait for nodes that do not run.
@@ -275,11 +280,8 @@ class LocalStack(Stack):
                 SmallDisks(self._home.small_disk, self.settings.user) if len(self.layout.of(sink)) == 1 else None
             ),
             promotion=self._roles.get,
-            hold=self._hold if can_hold() else None,
+            hold=hold if can_hold() else None,
         )
-
-    def _hold(self, cores: float, names: Collection[str]) -> AbstractContextManager[None]:
-        return held_to(cores, [pid for name, pid in self._supervisor.pids().items() if name in names])
 
     def _act(self, what: str, service: str) -> None:
         self._log_file(service)
