@@ -29,6 +29,10 @@ from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.observer import Observer
 
 SECONDS = 2.5
+HELD_SECONDS = 10.0
+"""Duration where brokers are held to a share of the cores: a compilation that takes half a second takes them five."""
+WARM_SECONDS = 20.0
+"""Duration with all cores before: in a share of them the JIT compilers take minutes."""
 FIRST_RATE = 40_000.0
 """Records per second that the first measurement of a load expects; it also warms the brokers."""
 MOST_BYTES = 2e9
@@ -116,18 +120,27 @@ def clients_seconds() -> float:
 def kafka_jobs(cluster: Cluster, token: str) -> Iterator[LimitJob]:
     """One job for each load of the plan on Kafka alone; `token` names their topics."""
     for load in kafka_loads(cluster.plan):
-        measure = partial(_measure, cluster, load, Names.of(f"{token}_limit_kafka"))
-        search = partial(_search, load, measure)
+        names = Names.of(f"{token}_limit_kafka")
+        measure = partial(_measure, cluster, load, names)
+        free = partial(_measure, cluster, load.model_copy(update={"cores": None}), names)
+        search = partial(_search, load, measure, free)
         yield LimitJob(KAFKA_ALONE, load.label, search, measure, record_bytes=load.record_bytes)
 
 
-def _search(load: KafkaLoad, measure: Callable[[Point, Observer], Measured], observer: Observer) -> Tuned:
+_Measure = Callable[[Point, Observer], Measured]
+
+
+def _search(load: KafkaLoad, measure: _Measure, free: _Measure, observer: Observer) -> Tuned:
+    """`free` measures the load without its share of the cores."""
     most = int(MOST_BYTES / load.record_bytes / load.replication)
 
-    def at(rate: float) -> Point:
-        return Point(records_for(rate, SECONDS, maximum=most), load.producers)
+    def at(seconds: float, rate: float) -> Point:
+        return Point(records_for(rate, seconds, maximum=most), load.producers)
 
-    return lengthen(lambda point: measure(point, observer), at, FIRST_RATE)
+    if load.cores is None:
+        return lengthen(lambda point: measure(point, observer), partial(at, SECONDS), FIRST_RATE)
+    free(at(WARM_SECONDS, FIRST_RATE), observer)
+    return lengthen(lambda point: measure(point, observer), partial(at, HELD_SECONDS), load.cores * FIRST_RATE)
 
 
 def _measure(cluster: Cluster, load: KafkaLoad, names: Names, point: Point, observer: Observer) -> Measured:
