@@ -80,7 +80,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=200_000, help="of 512 bytes, for each row (200000)")
     given = parser.parse_args()
-    stack = LocalStack(load_settings(topology="brokers"))
+    stack = LocalStack(load_settings(changed={"topology": "brokers"}))
     if stack.start_id() is not None:
         raise SystemExit("the stack is up; stop it: sinkbench down")
     with only_race(stack.lock_file, CHECKOUT, PLAN.name):

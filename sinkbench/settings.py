@@ -8,8 +8,10 @@ import hashlib
 import io
 import os
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
 from dotenv import dotenv_values
@@ -199,10 +201,10 @@ def _settings_file(path: Path) -> dict[str, str | None]:
     return dotenv_values(stream=io.StringIO(text))
 
 
-def load_settings(checkout: Path = BASE, topology: str | None = None) -> Settings:
-    """Returns the settings in force, or those with another topology. Raises SettingsError for an unknown variable, or
-    an invalid value or topology."""
-    other = {} if topology is None else {f"{PREFIX}TOPOLOGY": topology}
+def load_settings(checkout: Path = BASE, changed: Mapping[str, str] = MappingProxyType({})) -> Settings:
+    """Returns the settings in force, with those changed that are given by name. Raises SettingsError for an unknown
+    variable, or an invalid value or topology."""
+    other = {PREFIX + name.upper(): value for name, value in changed.items()}
     values = {**_settings_file(checkout / ".env"), **os.environ, **other}
     known = {PREFIX + name.upper(): name for name in Settings.model_fields}
     home = _home(checkout)

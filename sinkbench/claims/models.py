@@ -84,6 +84,10 @@ class Ratio(Bounds, _OfFigure):
     to: CellOf
     per_task: bool = False
 
+    @property
+    def cells(self) -> tuple[CellOf, ...]:
+        return *self.of, self.to
+
 
 class Order(_OfFigure):
     """The figure falls from each cell to the next, by more than the factor `by`."""
@@ -92,19 +96,29 @@ class Order(_OfFigure):
     falling: Annotated[tuple[CellOf, ...], Field(strict=False, min_length=2)]
     by: Annotated[float, Field(ge=1)] = 1.0
 
+    @property
+    def cells(self) -> tuple[CellOf, ...]:
+        return self.falling
 
-class Threshold(Bounds, _OfFigure):
+
+class _OfOne(Section):
+    of: CellOf
+
+    @property
+    def cells(self) -> tuple[CellOf, ...]:
+        return (self.of,)
+
+
+class Threshold(_OfOne, Bounds, _OfFigure):
     """The figure of a cell has bounds; a count is one that `equals`."""
 
     kind: Literal["threshold", "count"]
-    of: CellOf
 
 
-class Failure(Section):
+class Failure(_OfOne):
     """A cell fails for this reason, and with one of these words if there are any."""
 
     kind: Literal["failure"]
-    of: CellOf
     code: Annotated[ReasonCode, Field(strict=False)]
     says: Annotated[tuple[Text, ...], Field(strict=False)] = ()
 
@@ -133,6 +147,12 @@ class Needs(Section):
     cores: Annotated[int, Field(ge=1)] | None = None
     cores_at_most: Annotated[int, Field(ge=1)] | None = None
     topology: Text | None = None
+    security: Literal["on"] | None = None
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """sinkbench's settings for such a stack, by name."""
+        return self.model_dump(include={"topology", "security"}, exclude_none=True)
 
 
 class Claim(Section):

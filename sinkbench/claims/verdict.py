@@ -65,9 +65,11 @@ def verdict(
         return Verdict(claim, Outcome.UNTOLD, why=claim.untestable or "")
     run, why = run_of(claim, summaries)
     if claim.plan is not None and why:
-        few = "" if cores is None else _lacks(claim.needs, cores, claim.needs.topology)
-        topology = f"SINKBENCH_TOPOLOGY={claim.needs.topology} " if claim.needs.topology else ""
-        name, command = None if run is None else run.run, None if few else f"{topology}sinkbench race {claim.plan}"
+        settings = claim.needs.settings
+        here = {**settings, "cpu_count": cores, "topology": {"name": claim.needs.topology}}
+        few = "" if cores is None else _lacks(claim.needs, here)
+        given = "".join(f"SINKBENCH_{name.upper()}={value} " for name, value in settings.items())
+        name, command = None if run is None else run.run, None if few else f"{given}sinkbench race {claim.plan}"
         return Verdict(claim, Outcome.UNTOLD, why=why if run else few or why, run=name, command=command)
     stored = None if run is None else (run, (trials or {}).get(run.run, ()))
     parts = [part for shape in claim.shape for part in _parts(shape, stored)]
@@ -94,19 +96,21 @@ def run_of(claim: Claim, summaries: Sequence[RunSummary]) -> tuple[RunSummary | 
     runs = [run for run in summaries if run.plan.name == claim.plan and any(cell.trials for cell in run.cells)]
     if not runs:
         return None, f"no run of plan {claim.plan}"
-    lacking = [
-        (run, _lacks(claim.needs, *map(partial(find, run.environment), ("cpu_count", "topology.name")))) for run in runs
-    ]
+    lacking = [(run, _lacks(claim.needs, run.environment)) for run in runs]
     return next((each for each in lacking if not each[1]), lacking[0])
 
 
-def _lacks(needs: Needs, cores: object, topology: object) -> str:
+def _lacks(needs: Needs, environment: Mapping[str, object]) -> str:
+    cores = environment.get("cpu_count")
     if needs.cores is not None and not (isinstance(cores, int) and cores >= needs.cores):
         return f"too few cores: needs {needs.cores}, found {cores or 'no number of them'}"
     if needs.cores_at_most is not None and not (isinstance(cores, int) and cores <= needs.cores_at_most):
         return f"too many cores: needs {needs.cores_at_most} at most, found {cores or 'no number of them'}"
-    lacks = needs.topology not in (None, topology)
-    return f"needs topology {needs.topology}, the run had {topology or 'an unknown one'}" if lacks else ""
+    for name, wanted in needs.settings.items():
+        found = find(environment, "topology.name" if name == "topology" else name)
+        if found != wanted:
+            return f"needs {name} {wanted}, the run had {found or 'an unknown one'}"
+    return ""
 
 
 def _parts(shape: Shape, stored: Stored | None) -> list[_Part]:

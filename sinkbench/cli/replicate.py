@@ -15,6 +15,7 @@ from sinkbench.analysis.words import counted
 from sinkbench.claims.lines import commands as commands_of
 from sinkbench.claims.lines import last_lines, table, totals
 from sinkbench.claims.models import Claim, load_claims
+from sinkbench.claims.narrowing import narrowed
 from sinkbench.claims.verdict import Verdict, run_of, verdict
 from sinkbench.cli.options import RESULTS, Results, commands, the_stack, write
 from sinkbench.cli.plans import duration, read_plan, seconds_of
@@ -82,6 +83,12 @@ def _planned(found: Verdict) -> tuple[Plan, int]:
     return plan, plan.workers or workers
 
 
+def _cut(found: Verdict) -> tuple[Plan, int]:
+    """The same, with what all claims of the plan are about."""
+    plan, workers = _planned(found)
+    return narrowed(plan, [each for each in load_claims(CLAIMS) if each.plan == found.claim.plan], workers), workers
+
+
 def _race(missing: Sequence[Verdict], results: Path, minutes: float | None) -> None:
     """Takes the races one after the other, those that test most claims a minute first, if one fits into the time."""
     # Imported here, since without races no service's client is needed.
@@ -90,7 +97,7 @@ def _race(missing: Sequence[Verdict], results: Path, minutes: float | None) -> N
 
     left = math.inf if minutes is None else 60 * minutes
     by_command, claims = {each.command: each for each in missing}, commands_of(missing)
-    seconds = {command: seconds_of(*_planned(by_command[command])) + START_SECONDS for command in claims}
+    seconds = {command: seconds_of(*_cut(by_command[command])) + START_SECONDS for command in claims}
     progress = Console(soft_wrap=True, stderr=True)
     for number, command in enumerate(sorted(claims, key=lambda each: seconds[each] / claims[each]), 1):
         if seconds[command] > left:
@@ -99,12 +106,13 @@ def _race(missing: Sequence[Verdict], results: Path, minutes: float | None) -> N
             )
             continue
         write(f"race {number} of {len(claims)}: {command}    # {counted(claims[command], 'claim')}\n", err=True)
-        began, topology = time.monotonic(), by_command[command].claim.needs.topology
-        plan, _ = _planned(by_command[command])
+        began, settings = time.monotonic(), by_command[command].claim.needs.settings
+        plan, _ = _cut(by_command[command])
         try:
-            if topology and load_settings().stack != "local":
-                raise StackError(f"topology {topology} is of the local stack; race it without SINKBENCH_STACK")
-            stack = LocalStack(load_settings(topology=topology)) if topology else the_stack(None, plan.workers)
+            if settings and load_settings().stack != "local":
+                needs = " and ".join(map(" ".join, settings.items()))
+                raise StackError(f"needs {needs}, of the local stack; race it without SINKBENCH_STACK")
+            stack = LocalStack(load_settings(changed=settings)) if settings else the_stack(None, plan.workers)
             run_plan(stack, plan, results, progress)
         except SinkbenchError as error:
             write(f"{command}: {error}; its claims stay open\n", err=True)

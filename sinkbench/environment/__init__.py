@@ -15,6 +15,7 @@ from sinkbench.stack import Stack
 
 __all__ = ["SINK_KEYS", "commit", "describe", "joined", "machine", "with_sink"]
 
+PLAINTEXT = "PLAINTEXT"
 SINK_KEYS = ("durability", "sink_settings")
 """Known only once the sink has an index or a table; each key has a mapping by sink."""
 
@@ -33,6 +34,7 @@ def describe(
         "unmeasured": list(facts.unmeasured),
         "workers": stack.workers,
         "topology": None if layout is None else {"name": layout.name, **layout.describe()},
+        "security": "on" if endpoints.kafka_settings.get("security.protocol", PLAINTEXT) != PLAINTEXT else "off",
         **machine(),
         "disk": {**disk(facts.data_path)},
         "container": {"kind": kind, **allowance(own)},

@@ -4,12 +4,13 @@ load generator. The rate is what they tell, so without the start of a JVM; of se
 import re
 import resource
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from types import MappingProxyType
 
 import psutil
 
@@ -31,7 +32,7 @@ from sinkbench.trial.observer import Observer
 SECONDS = 2.5
 HELD_SECONDS = 10.0
 """Duration where brokers are held to a share of the cores: a compilation that takes half a second takes them five."""
-WARM_SECONDS = 20.0
+WARM_SECONDS = 60.0
 """Duration with all cores before: in a share of them the JIT compilers take minutes."""
 FIRST_RATE = 40_000.0
 """Records per second that the first measurement of a load expects; it also warms the brokers."""
@@ -42,13 +43,20 @@ _TOOLS = "org.apache.kafka.tools"
 
 
 class PerfTest(AbstractContextManager["PerfTest"]):
-    """Kafka's own programs, with the brokers' address. Those that still run at the end are killed."""
+    """Kafka's own programs, with the brokers' address and client settings by librdkafka's names. Those that still run
+    at the end are killed."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, settings: Mapping[str, str] = MappingProxyType({})) -> None:
         self._access = ("--bootstrap-server", bootstrap)
         self._running: list[subprocess.Popen[str]] = []
+        # Only the owner may read it.
+        self._config = NamedTemporaryFile("w", prefix="sinkbench-", suffix=".properties")
+        self._config.writelines(f"{name}={value}\n" for name, value in java_settings(settings).items())
+        self._config.flush()
+        self._access += ("--command-config", self._config.name)
 
     def __exit__(self, *_: object) -> None:
+        self._config.close()
         for process in self._running:
             process.kill()
             process.communicate()
@@ -83,6 +91,21 @@ class PerfTest(AbstractContextManager["PerfTest"]):
             return [printed(process) for process in running]
 
 
+def java_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a secured stack's clients by the names of Kafka's Java client; none without security."""
+    if not settings:
+        return {}
+    login = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    user, password = settings["sasl.username"], settings["sasl.password"]
+    return {
+        "security.protocol": settings["security.protocol"],
+        "sasl.mechanism": settings["sasl.mechanism"],
+        "sasl.jaas.config": f'{login} required username="{user}" password="{password}";',
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": settings["ssl.ca.location"],
+    }
+
+
 def printed(process: "subprocess.Popen[str]") -> str:
     """What a program prints until it ends. Raises ServiceError if it fails, or takes too long."""
     try:
@@ -111,7 +134,7 @@ def consumed(said: str) -> Measured:
 
 
 def clients_seconds() -> float:
-    """CPU seconds of the child processes of this one so far: the programs, and the load generator."""
+    """CPU seconds of the child processes of this one so far."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     running = [each.cpu_times() for each in psutil.Process().children(recursive=True)]
     return ended.ru_utime + ended.ru_stime + sum(each.user + each.system for each in running)
@@ -139,7 +162,7 @@ def _search(load: KafkaLoad, measure: _Measure, free: _Measure, observer: Observ
 
     if load.cores is None:
         return lengthen(lambda point: measure(point, observer), partial(at, SECONDS), FIRST_RATE)
-    free(at(WARM_SECONDS, FIRST_RATE), observer)
+    lengthen(lambda point: free(point, observer), partial(at, WARM_SECONDS), FIRST_RATE)
     return lengthen(lambda point: measure(point, observer), partial(at, HELD_SECONDS), load.cores * FIRST_RATE)
 
 
@@ -154,7 +177,8 @@ def _measure(cluster: Cluster, load: KafkaLoad, names: Names, point: Point, obse
 
 
 def _of_topic(cluster: Cluster, load: KafkaLoad, names: Names, records: int, observer: Observer) -> Measured:
-    with PerfTest(cluster.stack.endpoints.kafka) as programs:
+    endpoints = cluster.stack.endpoints
+    with PerfTest(endpoints.kafka, endpoints.kafka_settings) as programs:
         observer.phase("producing")
         reader = programs.consume(names.topic, records) if load.mode == "both" else None
         before, used = look(cluster), clients_seconds()
@@ -162,6 +186,8 @@ def _of_topic(cluster: Cluster, load: KafkaLoad, names: Names, records: int, obs
             changed = load.model_dump(include=_OF_LOADGEN)
             loaded = cluster.load(names, records, lambda done: observer.progress(done, records), changed)
             found = Measured(round(loaded.records_per_second, 1))
+            # They are no children of this process.
+            used -= loaded.cpu_seconds
         else:
             found = produced(programs.produce(names.topic, load, records), records)
         if reader is not None:

@@ -80,8 +80,8 @@ def check_plan(plan: Plan, cells: Sequence[Cell], stack: Stack, records: KeptRec
 def _check_programs(plan: Plan, stack: Stack) -> Iterator[str]:
     """Yields where Kafka's own programs are wanted, and are not there, or have no user."""
     for index, load in enumerate(kafka_loads(plan)):
-        if load.by == "perf-test" and (stack.profiler is None or stack.endpoints.kafka_settings):
-            text = "perf-test is of Kafka's own programs, which only the local stack without TLS runs; use by: loadgen"
+        if load.by == "perf-test" and stack.profiler is None:
+            text = "perf-test is of Kafka's own programs, which only the local stack runs; use by: loadgen"
             yield f"{plan.where('kafka', index)}: {text}"
             return
         if load.cores is not None and (stack.faults is None or stack.faults.hold is None):

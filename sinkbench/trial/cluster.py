@@ -219,6 +219,7 @@ class Cluster:
             records_per_second=acknowledged / seconds if seconds else 0.0,
             in_time=None if pace.rate is None else sum(each.behind.records_in_time for each in parts if each.behind),
             clocks=[each.clock for each in parts if each.clock is not None],
+            cpu_seconds=sum(each.cpu_seconds for each in parts),
         )
 
     def set_services(self, cell: Cell) -> None:

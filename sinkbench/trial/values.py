@@ -79,6 +79,8 @@ class Loaded:
     records_per_second: float
     in_time: int | None = None
     clocks: Sequence[ClockOffset] = ()
+    cpu_seconds: float = 0.0
+    """Of the load generators."""
 
 
 @dataclass(frozen=True)

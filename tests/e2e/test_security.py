@@ -4,6 +4,7 @@ import shutil
 import socket
 import ssl
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +13,16 @@ import psycopg
 import pytest
 import trustme
 
+from sinkbench.limits import kafka
+from sinkbench.plan.plan import Plan
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.http import http_client
 from sinkbench.services.kafka import Kafka
+from sinkbench.settings import CHECKOUT
 from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.security import Security, kept_security
+from sinkbench.trial.cluster import Cluster
 from tests.e2e.failing import TOPIC, URL, changed, config_of, told
 from tests.e2e.onetrial import one_trial
 from tests.e2e.ownstacks import own_stack
@@ -28,6 +33,7 @@ from tests.support.refusals import (
     refuse_plain_text,
     refuse_wrong_passwords,
 )
+from tests.support.silent import Silent
 from tests.support.waiting import until
 
 OFFSET = 2500
@@ -82,6 +88,19 @@ def test_the_pipelines_of_every_stack_run_and_show_no_secret(
     texts |= {line: line for line in watch.seen}
     for service, password in security.passwords.items():
         assert [name for name, text in texts.items() if password in text] == [], service
+
+
+def test_kafkas_own_programs_produce_and_consume_and_show_no_secret(
+    secured: LocalStack, security: Security, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka, "SECONDS", 0.2)
+    load = {"label": "it", "mode": "both"}
+    plan = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "kafka": [load]})
+    with watch.going(), closing(Cluster(secured, plan, CHECKOUT)) as bench:
+        (job,) = kafka.kafka_jobs(bench, "abcdef")
+        limit = job.run(Silent())
+    assert (limit.note, limit.path[-1].confirms) == (None, True)
+    assert [line for line in watch.seen if security.passwords["kafka"] in line] == []
 
 
 def test_connections_to_postgres_are_encrypted(secured: LocalStack) -> None:

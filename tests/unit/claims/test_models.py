@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sinkbench.claims.models import Claim, Failure, Ratio, load_claim, load_claims
+from sinkbench.claims.models import Arithmetic, CellOf, Claim, Failure, Ratio, load_claim, load_claims
+from sinkbench.claims.narrowing import narrowed
 from sinkbench.cli.plans import read_plan
 from sinkbench.cli.replicate import CLAIMS
 from sinkbench.errors import ClaimError
@@ -33,12 +34,18 @@ def test_every_published_finding_is_a_claim_of_an_article() -> None:
     assert [claim.name for claim in ALL if claim.name.split("-")[1] != f"{claim.number:02}"] == []
 
 
+def named(claim: Claim) -> list[CellOf]:
+    return [cell for shape in claim.shape or () if not isinstance(shape, Arithmetic) for cell in shape.cells]
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
 @pytest.mark.parametrize("claim", [claim for claim in ALL if claim.plan is not None], ids=lambda claim: claim.name)
-def test_every_cell_of_a_claim_is_one_cell_of_its_plan(claim: Claim) -> None:
-    plan = read_plan(claim.plan or "")
-    cells, alone = expand(plan, 3), [load.label for load in kafka_loads(plan)]
-    parts = [getattr(shape, name, ()) for shape in claim.shape or () for name in ("of", "to", "falling")]
-    for wanted in [cell for part in parts for cell in (part if isinstance(part, tuple) else (part,))]:
+def test_every_cell_of_a_claim_is_one_cell_of_its_plan(claim: Claim, cut: bool) -> None:
+    whole = read_plan(claim.plan or "")
+    workers = whole.workers or 3
+    plan = narrowed(whole, [each for each in ALL if each.plan == claim.plan], workers) if cut else whole
+    cells, alone = expand(plan, workers), [load.label for load in kafka_loads(plan)]
+    for wanted in named(claim):
         if wanted.label in alone:
             continue
         found = [cell for cell in cells if cell.label == wanted.label and wanted.tasks in (None, cell.tasks)]

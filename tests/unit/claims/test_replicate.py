@@ -88,7 +88,7 @@ def test_the_races_that_are_missing_are_taken_the_most_telling_ones_first(
     monkeypatch.setattr(session, "run_plan", run_plan)
     asked = ("replicate", "part8-16-shards", "openshift", "part8-21-postgres-against-elasticsearch")
     done = sinkbench(*asked, "--results", results, "--race")
-    assert taken == [("kafka-alone", 3, 1), ("shards", 1, 3), ("brokers", 5, 1)]
+    assert taken == [("kafka-alone", 3, 1), ("brokers", 5, 1), ("shards", 1, 3)]
     assert "race 1 of 3: SINKBENCH_TOPOLOGY=brokers sinkbench race kafka-alone    # 6 claims\n" in done.err
     assert "sinkbench race shards: no room; its claims stay open\n" in done.err
     assert "\n  sinkbench race shards    # 1 claim, about " in done.out

@@ -174,6 +174,7 @@ COLD = cell_summary("a/x", 300, 310, at_least=because("still warming", ReasonCod
         (run(*GOOD), {"cores": 4}, "too few cores: needs 4, found no number of them"),
         (run(*GOOD, environment={"cpu_count": 4}), {"cores_at_most": 2}, "too many cores: needs 2 at most, found 4"),
         (run(*GOOD), {"topology": "published"}, "needs topology published, the run had an unknown one"),
+        (run(*GOOD, environment={"security": "off"}), {"security": "on"}, "needs security on, the run had off"),
     ],
 )
 def test_what_is_missing_cannot_be_told(summary: RunSummary, needs: dict[str, Any], why: str) -> None:

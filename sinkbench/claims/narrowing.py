@@ -1,0 +1,41 @@
+"""A claim's plan, cut down to what its claims are about. Pure."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sinkbench.claims.models import COUNTED, Arithmetic, Claim, Failure
+from sinkbench.plan.entries import PipelineEntry
+from sinkbench.plan.plan import CapacityPlan, FaultsPlan, Plan, kafka_loads
+
+
+def narrowed(plan: Plan, claims: Iterable[Claim], workers: int) -> Plan:
+    """The plan with only the cells on `workers` workers, and the loads on Kafka alone, that the claims name; in one
+    trial each if all of them count. A plan races one pipeline at least."""
+    shapes = [each for claim in claims for each in claim.shape or () if not isinstance(each, Arithmetic)]
+    wanted = [cell for shape in shapes for cell in shape.cells]
+    labels = {each.label for each in wanted}
+
+    def of_claims(entry: PipelineEntry) -> PipelineEntry:
+        tasks = {each.tasks for each in wanted if each.label == entry.shown_name}
+        multiples = [each for each in plan.multiples_of(entry) if tasks & {None, each * workers}]
+        return entry.model_copy(update={"multiples": tuple(multiples)})
+
+    named = tuple(of_claims(entry) for entry in plan.pipelines if entry.shown_name in labels)
+    changes: dict[str, Any] = {"pipelines": named or plan.pipelines[:1]}
+    if all(isinstance(each, Failure) or each.figure in COUNTED for each in shapes):
+        changes["trials"] = 1
+    if not any(not isinstance(each, Failure) and each.figure == "efficiency" for each in shapes):
+        changes["limits"] = False
+    if loads := kafka_loads(plan):
+        changes["kafka"] = tuple(each for each in loads if each.label in labels)
+    if isinstance(plan, FaultsPlan) and None not in (faults := {each.fault for each in wanted}):
+        changes["faults"] = tuple(each for each in plan.faults if each.name in faults)
+    if isinstance(plan, CapacityPlan):
+        shares = {each.of_capacity for each in wanted}
+        capacity = {"of_capacity": tuple(each for each in plan.capacity.of_capacity if each in shares)}
+        readers = {each.readers or 0 for each in wanted}
+        changes["capacity"] = plan.capacity.model_copy(update=capacity)
+        changes["sustain"] = plan.sustain.model_copy(
+            update={"readers": tuple(each for each in plan.sustain.readers if each in readers)}
+        )
+    return plan.model_copy(update=changes)
