@@ -4,7 +4,8 @@ import json
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,7 @@ from sinkbench.report.replication import write_replication
 from sinkbench.runs.reader import list_runs
 from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.settings import CHECKOUT, load_settings
+from sinkbench.stack import Stack
 from sinkbench.topology import SHIPPED, load_topology
 
 app = commands()
@@ -90,30 +92,46 @@ def _cut(found: Verdict) -> tuple[Plan, int]:
 
 
 def _race(missing: Sequence[Verdict], results: Path, minutes: float | None) -> None:
-    """Takes the races one after the other, those that test most claims a minute first, if one fits into the time."""
+    """Takes the races one after the other, those that test most claims a minute first, if one fits into the time. Those
+    on the same stack follow each other, so that it starts, and becomes warm, once."""
     # Imported here, since without races no service's client is needed.
     from sinkbench.race.session import run_plan
-    from sinkbench.stack.local import LocalStack
 
     left = math.inf if minutes is None else 60 * minutes
     by_command, claims = {each.command: each for each in missing}, commands_of(missing)
-    seconds = {command: seconds_of(*_cut(by_command[command])) + START_SECONDS for command in claims}
+    cut = {command: _cut(by_command[command]) for command in claims}
+    seconds = {command: seconds_of(*cut[command]) + START_SECONDS for command in claims}
+    on: dict[tuple[object, ...], list[str]] = {}
+    for command in sorted(claims, key=lambda each: seconds[each] / claims[each]):
+        settings = by_command[command].claim.needs.settings
+        on.setdefault((*settings.items(), cut[command][0].workers), []).append(command)
     progress = Console(soft_wrap=True, stderr=True)
-    for number, command in enumerate(sorted(claims, key=lambda each: seconds[each] / claims[each]), 1):
-        if seconds[command] > left:
-            write(
-                f"{command}: left out, it takes {seconds[command] / 60:.0f} of {max(left, 0) / 60:.0f} min\n", err=True
-            )
-            continue
-        write(f"race {number} of {len(claims)}: {command}    # {counted(claims[command], 'claim')}\n", err=True)
-        began, settings = time.monotonic(), by_command[command].claim.needs.settings
-        plan, _ = _cut(by_command[command])
-        try:
-            if settings and load_settings().stack != "local":
-                needs = " and ".join(map(" ".join, settings.items()))
-                raise StackError(f"needs {needs}, of the local stack; race it without SINKBENCH_STACK")
-            stack = LocalStack(load_settings(changed=settings)) if settings else the_stack(None, plan.workers)
-            run_plan(stack, plan, results, progress)
-        except SinkbenchError as error:
-            write(f"{command}: {error}; its claims stay open\n", err=True)
-        left -= time.monotonic() - began
+    for commands_there in on.values():
+        with ExitStack() as opened:
+            for command in commands_there:
+                if seconds[command] > left:
+                    took = f"{seconds[command] / 60:.0f} of {max(left, 0) / 60:.0f} min"
+                    write(f"{command}: left out, it takes {took}\n", err=True)
+                    continue
+                write(f"race: {command}    # {counted(claims[command], 'claim')}\n", err=True)
+                began = time.monotonic()
+                try:
+                    plan, settings = cut[command][0], by_command[command].claim.needs.settings
+                    run_plan(_up(settings, plan.workers, opened, progress), plan, results, progress)
+                except SinkbenchError as error:
+                    write(f"{command}: {error}; its claims stay open\n", err=True)
+                left -= time.monotonic() - began
+
+
+def _up(settings: Mapping[str, str], workers: int | None, opened: ExitStack, progress: Console) -> Stack:
+    """A stack with these settings, which goes down with `opened` if it was not up. Raises StackError."""
+    from sinkbench.stack.local import LocalStack
+
+    if settings and load_settings().stack != "local":
+        wanted = " and ".join(map(" ".join, settings.items()))
+        raise StackError(f"needs {wanted}, of the local stack; race it without SINKBENCH_STACK")
+    stack = LocalStack(load_settings(changed=settings)) if settings else the_stack(None, workers)
+    if stack.start_id() is None:
+        opened.callback(stack.down)
+        stack.up(progress.print)
+    return stack

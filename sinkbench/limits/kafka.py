@@ -47,13 +47,12 @@ class PerfTest(AbstractContextManager["PerfTest"]):
     at the end are killed."""
 
     def __init__(self, bootstrap: str, settings: Mapping[str, str] = MappingProxyType({})) -> None:
-        self._access = ("--bootstrap-server", bootstrap)
         self._running: list[subprocess.Popen[str]] = []
         # Only the owner may read it.
         self._config = NamedTemporaryFile("w", prefix="sinkbench-", suffix=".properties")
         self._config.writelines(f"{name}={value}\n" for name, value in java_settings(settings).items())
         self._config.flush()
-        self._access += ("--command-config", self._config.name)
+        self._access = ("--bootstrap-server", bootstrap, "--command-config", self._config.name)
 
     def __exit__(self, *_: object) -> None:
         self._config.close()

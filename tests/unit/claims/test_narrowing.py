@@ -13,7 +13,13 @@ COUNT = claim({"kind": "count", "figure": "lost", "of": SIX, "equals": 0})
 RATIO = claim({"kind": "ratio", "of": [SIX], "to": {"label": BULK}, "at_least": 2})
 EFFICIENT = claim({"kind": "threshold", "figure": "efficiency", "of": SIX, "at_least": 0.5})
 PLAN = Plan.model_validate(
-    {"name": "p", "pipelines": [BULK, JDBC, "postgres/jdbc-pgbouncer"], "multiples": [1, 2], "limits": True, "trials": 5}
+    {
+        "name": "p",
+        "pipelines": [BULK, JDBC, "postgres/jdbc-pgbouncer"],
+        "multiples": [1, 2],
+        "limits": True,
+        "trials": 5,
+    }
 )
 
 
@@ -28,17 +34,20 @@ def test_only_the_cells_are_left_that_the_claims_name() -> None:
     assert cut(COUNT, RATIO) == ([f"{BULK}@3x1", f"{BULK}@3x2", f"{JDBC}@3x2"], 5, False)
     assert cut(EFFICIENT) == ([f"{JDBC}@3x2"], 5, True)
     # No cell is named, and a plan needs one.
-    assert cut(claim({"kind": "failure", "of": A, "code": "tasks_failed"})) == ([f"{BULK}@3x1", f"{BULK}@3x2"], 1, False)
+    assert cut(claim({"kind": "failure", "of": A, "code": "tasks_failed"})) == (
+        [f"{BULK}@3x1", f"{BULK}@3x2"],
+        1,
+        False,
+    )
 
 
 def test_faults_shares_readers_and_loads_on_kafka_are_those_of_the_claims() -> None:
     fault = claim({"kind": "count", "figure": "lost", "of": {"label": JDBC, "fault": "kill kafka"}, "equals": 0})
-    assert [cell.key for cell in expand(narrowed(read_plan("faults"), [fault], 3), 3)] == [f"{JDBC}@3x1@1000!kill kafka"]
+    faults = expand(narrowed(read_plan("faults"), [fault], 3), 3)
+    assert [cell.key for cell in faults] == [f"{JDBC}@3x1@1000!kill kafka"]
     share = claim({"kind": "threshold", "figure": "p99_ms", "of": {"label": JDBC, "of_capacity": 0.8}, "at_most": 9})
-    assert [cell.key for cell in expand(narrowed(read_plan("load-curve"), [share], 3), 3)] == [
-        f"{JDBC}@3x1",
-        f"{JDBC}@3x1@80%",
-    ]
+    curve = expand(narrowed(read_plan("load-curve"), [share], 3), 3)
+    assert [cell.key for cell in curve] == [f"{JDBC}@3x1", f"{JDBC}@3x1@80%"]
     read = claim({"kind": "count", "figure": "lost", "of": {"label": JDBC, "readers": 2}, "equals": 0})
     assert [cell.key for cell in expand(narrowed(read_plan("readers"), [read], 3), 3)] == [f"{JDBC}@3x1+2g"]
     alone = claim({"kind": "threshold", "of": {"label": "1 broker, 0.4 cores"}, "at_least": 1})

@@ -13,6 +13,7 @@ from sinkbench.results import PlanRef
 from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Stack
+from sinkbench.stack.local import LocalStack
 from sinkbench.summary.cells import summarize
 from tests.support.commands import Command
 from tests.support.trials import connectors_in, run_summary, trial
@@ -85,18 +86,26 @@ def test_the_races_that_are_missing_are_taken_the_most_telling_ones_first(
         if plan.name == "shards":
             raise StackError("no room")
 
+    stacks: list[str] = []
     monkeypatch.setattr(session, "run_plan", run_plan)
+    monkeypatch.setattr(LocalStack, "up", lambda self, say: stacks.append(f"up {self.workers}"))
+    monkeypatch.setattr(LocalStack, "down", lambda self: stacks.append(f"down {self.workers}"))
     asked = ("replicate", "part8-16-shards", "openshift", "part8-21-postgres-against-elasticsearch")
     done = sinkbench(*asked, "--results", results, "--race")
-    assert taken == [("kafka-alone", 3, 1), ("brokers", 5, 1), ("shards", 1, 3)]
-    assert "race 1 of 3: SINKBENCH_TOPOLOGY=brokers sinkbench race kafka-alone    # 6 claims\n" in done.err
+    assert taken == [("kafka-alone", 3, 1), ("shards", 1, 3), ("brokers", 5, 1)]
+    assert stacks == ["up 1", "down 1", "up 3", "down 3", "up 1", "down 1"]
+    assert "race: SINKBENCH_TOPOLOGY=brokers sinkbench race kafka-alone    # 6 claims\n" in done.err
     assert "sinkbench race shards: no room; its claims stay open\n" in done.err
     assert "\n  sinkbench race shards    # 1 claim, about " in done.out
     assert "left out, it takes " in sinkbench(*asked, "--results", results, "--race", "--minutes", 1).err
     monkeypatch.setenv("SINKBENCH_STACK", "compose")
-    assert "topology brokers is of the local stack" in sinkbench("replicate", "openshift", "--race").err
+    assert "needs topology brokers, of the local stack" in sinkbench("replicate", "openshift", "--race").err
     monkeypatch.delenv("SINKBENCH_STACK")
     assert len(taken) == 3
     # The first results of all.
-    done = sinkbench("replicate", "part8-16-shards", "--race", "--results", results / "new")
-    assert (done.code, taken[3:]) == (0, [("shards", 1, 3)])
+    del stacks[:], taken[:]
+    two = ("part8-16-shards", "part8-24-refresh")
+    done = sinkbench("replicate", *two, "--race", "--results", results / "new")
+    assert (done.code, taken) == (0, [("shards", 1, 3), ("refresh", 1, 3)])
+    # Each of them would start it, since it is never up here; a stack that is up is used as it is.
+    assert stacks == ["up 3", "up 3", "down 3", "down 3"]
