@@ -5,7 +5,7 @@ import re
 import resource
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -42,30 +42,26 @@ _OF_LOADGEN = {"replication", "acks", "record_bytes", "compression", "linger_ms"
 _TOOLS = "org.apache.kafka.tools"
 
 
-class PerfTest(AbstractContextManager["PerfTest"]):
+class PerfTest(ExitStack):
     """Kafka's own programs, with the brokers' address and client settings by librdkafka's names. Those that still run
     at the end are killed."""
 
     def __init__(self, bootstrap: str, settings: Mapping[str, str] = MappingProxyType({})) -> None:
-        self._running: list[subprocess.Popen[str]] = []
+        super().__init__()
         # Only the owner may read it.
-        self._config = NamedTemporaryFile("w", prefix="sinkbench-", suffix=".properties")
-        self._config.writelines(f"{name}={value}\n" for name, value in java_settings(settings).items())
-        self._config.flush()
-        self._access = ("--bootstrap-server", bootstrap, "--command-config", self._config.name)
-
-    def __exit__(self, *_: object) -> None:
-        self._config.close()
-        for process in self._running:
-            process.kill()
-            process.communicate()
+        config = self.enter_context(NamedTemporaryFile("w", prefix="sinkbench-", suffix=".properties"))
+        config.writelines(f"{name}={value}\n" for name, value in java_settings(settings).items())
+        config.flush()
+        self._access = ("--bootstrap-server", bootstrap, "--command-config", config.name)
 
     def start(self, tool: str, *arguments: str) -> "subprocess.Popen[str]":
         jars = f"{load_settings().dist / 'kafka' / 'libs'}/*"
         command = [str(find_java() / "bin" / "java"), "-Xmx512m", "-cp", jars, f"{_TOOLS}.{tool}", *arguments]
         out = subprocess.PIPE
-        self._running.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, text=True))
-        return self._running[-1]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, text=True)
+        self.callback(process.communicate)
+        self.callback(process.kill)
+        return process
 
     def consume(self, topic: str, records: int) -> "subprocess.Popen[str]":
         wanted = ("--num-records", str(records), "--hide-header", "--timeout", "60000")
