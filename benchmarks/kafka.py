@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from secrets import token_hex
 
-from sinkbench.limits.kafka import PerfTest, printed
+from sinkbench.limits.kafka import PerfTest, perf_test, printed
 from sinkbench.plan.plan import Plan
 from sinkbench.plan.sections import KafkaLoad
 from sinkbench.race.lock import only_race
@@ -87,7 +87,7 @@ def main() -> None:
         try:
             stack.up(lambda text: None)
             pids = [each.pid for each in stack.services() if each.pid and service_of(each.name) == "kafka"]
-            with closing(Cluster(stack, PLAN, CHECKOUT)) as cluster, PerfTest(stack.endpoints.kafka) as programs:
+            with closing(Cluster(stack, PLAN, CHECKOUT)) as cluster, perf_test(stack.endpoints.kafka) as programs:
                 for row in fan_out(cluster, programs, Brokers(programs, pids), given.records):
                     print(row, flush=True)
         finally:

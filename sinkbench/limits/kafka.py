@@ -5,8 +5,8 @@ import re
 import resource
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import replace
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -42,30 +42,25 @@ _OF_LOADGEN = {"replication", "acks", "record_bytes", "compression", "linger_ms"
 _TOOLS = "org.apache.kafka.tools"
 
 
-class PerfTest(ExitStack):
-    """Kafka's own programs, with the brokers' address and client settings by librdkafka's names. Those that still run
-    at the end are killed."""
+@dataclass(frozen=True)
+class PerfTest:
+    """Kafka's own programs, with arguments that reach the brokers. What runs at the end of `opened` is killed."""
 
-    def __init__(self, bootstrap: str, settings: Mapping[str, str] = MappingProxyType({})) -> None:
-        super().__init__()
-        # Only the owner may read it.
-        config = self.enter_context(NamedTemporaryFile("w", prefix="sinkbench-", suffix=".properties"))
-        config.writelines(f"{name}={value}\n" for name, value in java_settings(settings).items())
-        config.flush()
-        self._access = ("--bootstrap-server", bootstrap, "--command-config", config.name)
+    access: tuple[str, ...]
+    opened: ExitStack
 
     def start(self, tool: str, *arguments: str) -> "subprocess.Popen[str]":
         jars = f"{load_settings().dist / 'kafka' / 'libs'}/*"
         command = [str(find_java() / "bin" / "java"), "-Xmx512m", "-cp", jars, f"{_TOOLS}.{tool}", *arguments]
         out = subprocess.PIPE
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, text=True)
-        self.callback(process.communicate)
-        self.callback(process.kill)
+        self.opened.callback(process.communicate)
+        self.opened.callback(process.kill)
         return process
 
     def consume(self, topic: str, records: int) -> "subprocess.Popen[str]":
         wanted = ("--num-records", str(records), "--hide-header", "--timeout", "60000")
-        return self.start("ConsumerPerformance", *self._access, "--topic", topic, *wanted)
+        return self.start("ConsumerPerformance", *self.access, "--topic", topic, *wanted)
 
     def produce(self, topic: str, load: KafkaLoad, records: int) -> list[str]:
         """Returns what each of the load's producers printed."""
@@ -81,9 +76,19 @@ class PerfTest(ExitStack):
             rate = -1 if load.records_per_second is None else load.records_per_second / load.producers
             told = [f"{name}={value}" for name, value in properties.items()]
             each = ("--num-records", str(records // load.producers), "--throughput", f"{rate:g}", *made)
-            to = ("--print-metrics", *self._access, "--topic", topic, "--command-property", *told)
+            to = ("--print-metrics", *self.access, "--topic", topic, "--command-property", *told)
             running = [self.start("ProducerPerformance", *each, *to) for _ in range(load.producers)]
             return [printed(process) for process in running]
+
+
+@contextmanager
+def perf_test(bootstrap: str, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[PerfTest]:
+    """The programs with the brokers' address, and client settings by librdkafka's names."""
+    # Only the owner may read the file.
+    with ExitStack() as opened, NamedTemporaryFile("w", prefix="sinkbench-", suffix=".properties") as config:
+        config.writelines(f"{name}={value}\n" for name, value in java_settings(settings).items())
+        config.flush()
+        yield PerfTest(("--bootstrap-server", bootstrap, "--command-config", config.name), opened)
 
 
 def java_settings(settings: Mapping[str, str]) -> dict[str, str]:
@@ -173,7 +178,7 @@ def _measure(cluster: Cluster, load: KafkaLoad, names: Names, point: Point, obse
 
 def _of_topic(cluster: Cluster, load: KafkaLoad, names: Names, records: int, observer: Observer) -> Measured:
     endpoints = cluster.stack.endpoints
-    with PerfTest(endpoints.kafka, endpoints.kafka_settings) as programs:
+    with perf_test(endpoints.kafka, endpoints.kafka_settings) as programs:
         observer.phase("producing")
         reader = programs.consume(names.topic, records) if load.mode == "both" else None
         before, used = look(cluster), clients_seconds()
