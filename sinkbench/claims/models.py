@@ -14,7 +14,7 @@ from sinkbench.yamlfile import Section, YamlFile, mistake
 COUNTED = ("lost", "duplicates", "connections", "clients", "connections_left", "copies", "failed_tasks")
 """Figures that are exact, so that one trial decides."""
 STANDBY = ("standby_lag_bytes", "standby_lag_ms")
-OF_KAFKA = ("wire_bytes", "ack_p99_ms", "partition_ratio")
+OF_KAFKA = ("wire_bytes", "ack_p99_ms", "partition_ratio", "end_to_end_p99_ms", "sent_ratio", "stored_ratio")
 """Figures of a load on Kafka alone, as `figures` of a limit."""
 KNOWN = tuple(dict.fromkeys((*FIGURES, *COUNTED, *STANDBY, "records_per_write", "sent_share", *OF_KAFKA)))
 """The figures of thresholds, and others."""

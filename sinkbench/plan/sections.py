@@ -103,14 +103,19 @@ class KafkaLoad(Section):
     """A load on Kafka alone, without Connect and a sink."""
 
     label: Annotated[str, Field(min_length=1, max_length=60, description="its name in results")]
-    mode: Literal["produce", "consume", "both"] = Field(
+    mode: Literal["produce", "consume", "latency"] = Field(
         default="produce",
-        description="the rate of producers, of a consumer of a full topic, or of producers while one reads",
+        description="producers; a consumer of a full topic; or single records, sent when the one before was consumed",
     )
     by: Literal["perf-test", "loadgen"] = Field(
         default="perf-test", description="Kafka's own programs, which need the local stack, or a load generator"
     )
     producers: Annotated[int, Field(gt=0, le=32)] = Field(default=1, description="programs that produce at once")
+    readers: Annotated[int, Field(ge=0, le=32)] = Field(default=0, description="consumer groups that read it meanwhile")
+    backfill_mb: Annotated[float, Field(gt=0, le=1_000_000)] | None = Field(
+        default=None, description="MB of another topic that one more consumer reads from offset 0 meanwhile"
+    )
+    traffic: bool = Field(default=False, description="whether the brokers' metrics of bytes are read before and after")
     replication: Annotated[int, Field(gt=0, le=100)] = Field(default=1, description="replicas of each partition")
     acks: Acks = Field(default="1", description="replicas that must acknowledge a record")
     record_bytes: Annotated[int, Field(gt=0, le=1_000_000)] = Field(default=512, description="size of a record")
@@ -127,6 +132,9 @@ class KafkaLoad(Section):
     cores: Annotated[float, Field(gt=0, le=1_000)] | None = Field(
         default=None, description="cores of each broker meanwhile; as root, on the local stack"
     )
+    memory_mb: Annotated[float, Field(ge=64)] | None = Field(
+        default=None, description="further memory of each broker meanwhile, its page cache included; likewise"
+    )
 
     @model_validator(mode="after")
     def _has_brokers_for_its_replicas(self) -> Self:
@@ -135,11 +143,21 @@ class KafkaLoad(Section):
         return self
 
     @model_validator(mode="after")
+    def _is_one_at_a_time(self) -> Self:
+        one = {"producers": self.producers > 1, "records_per_second": self.records_per_second is not None}
+        for key in (key for key, is_wrong in one.items() if is_wrong and self.mode == "latency"):
+            raise mistake(f"mode latency has one record at a time, found {key}: {shown(getattr(self, key))}", key)
+        return self
+
+    @model_validator(mode="after")
     def _loadgen_makes_it(self) -> Self:
         if self.by == "loadgen":
             for key, is_wrong in {
-                "mode": self.mode == "both",
+                "mode": self.mode == "latency",
                 "producers": self.producers > 1,
+                "readers": self.readers > 0,
+                "backfill_mb": self.backfill_mb is not None,
+                "traffic": self.traffic,
                 "record_bytes": self.record_bytes < LEAST_RECORD_BYTES,
                 "constant": self.constant,
                 "records_per_second": self.records_per_second is not None,

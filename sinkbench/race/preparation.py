@@ -84,8 +84,9 @@ def _check_programs(plan: Plan, stack: Stack) -> Iterator[str]:
             text = "perf-test is of Kafka's own programs, which only the local stack runs; use by: loadgen"
             yield f"{plan.where('kafka', index)}: {text}"
             return
-        if load.cores is not None and (stack.faults is None or stack.faults.hold is None):
-            yield f"{plan.where('kafka', index)}: cores: only root holds brokers to a share of them, on the local stack"
+        held = "cores" if load.cores is not None else "memory_mb" if load.memory_mb is not None else None
+        if held is not None and (stack.faults is None or stack.faults.hold is None):
+            yield f"{plan.where('kafka', index)}: {held}: only root holds brokers to a share, on the local stack"
             return
 
 

@@ -45,8 +45,9 @@ class LimitInBlock(Record):
     """While it was written: of each service, and of the plain clients as "client"; empty if that is not known."""
     figures: dict[str, Amount] = {}
     """Of "kafka alone": `wire_bytes`, what perf-test's producers sent for a record, compressed and with headers;
-    `ack_p99_ms`, the 99th percentile of the time until a record was acknowledged, of the slowest of them; and
-    `partition_ratio`, the records of the fullest partition by those of the emptiest."""
+    `ack_p99_ms`, the 99th percentile of the time until a record was acknowledged, of the slowest of them;
+    `end_to_end_p99_ms`, that until a consumer had it; `partition_ratio`, the records of the fullest partition by those
+    of the emptiest; `sent_ratio` and `stored_ratio`, what brokers sent and stored for each byte that was produced."""
 
 
 class Limit(Record):

@@ -164,7 +164,8 @@ class Faults:
         proxies: the proxy between workers and sinks; None if none is possible.
         small_disks: the small disk for the services of a sink; None if they cannot have one here.
         promotion: how a replica of a sink is promoted; None if this stack has none.
-        hold: holds each node of a service to a number of cores until its context ends; None if none can be held."""
+        hold: holds each node of a service to a number of cores, and of bytes of further memory, until its context ends;
+            None if none can be held."""
 
     act: Callable[[str, str], None]
     wait_for: Callable[[str], None]
@@ -172,7 +173,7 @@ class Faults:
     proxies: Proxies | None = None
     small_disks: Callable[[str], SmallDisks | None] = lambda sink: None
     promotion: Callable[[str], Roles | None] = lambda sink: None
-    hold: Callable[[float, str], AbstractContextManager[None]] | None = None
+    hold: Callable[[str, float | None, int | None], AbstractContextManager[None]] | None = None
 
     def kill(self, service: str) -> None:
         """Kills it with SIGKILL."""

@@ -1,4 +1,4 @@
-"""Holds processes of this machine to a share of its cores: a control group (version 2 or 1) of its own for each."""
+"""Holds processes of this machine to a share of its cores and memory: control groups (version 2 or 1) of their own."""
 
 import os
 from collections.abc import Collection, Iterator
@@ -10,49 +10,59 @@ from sinkbench.errors import StackError
 CGROUPS = Path("/sys/fs/cgroup")
 PERIOD = 100_000
 """Microseconds: the kernel counts the CPU time of a group anew in each."""
+CONTROLLERS = ("cpu", "memory")
 
 
 def can_hold() -> bool:
-    """Whether this account may make control groups that share out CPU time: root, if the kernel has them."""
+    """Whether this account may make control groups that share out cores and memory: root, if the kernel has them."""
     enabled = CGROUPS / "cgroup.subtree_control"
-    has_cpu = "cpu" in enabled.read_text().split() if enabled.exists() else True
-    return has_cpu and os.access(_root() / "cgroup.procs", os.W_OK)
+    has_both = {*CONTROLLERS} <= {*enabled.read_text().split()} if enabled.exists() else True
+    return has_both and all(os.access(_root(each) / "cgroup.procs", os.W_OK) for each in CONTROLLERS)
 
 
 @contextmanager
-def held_to(cores: float, pids: Collection[int]) -> Iterator[None]:
-    """Each process has at most `cores` until the context ends. Raises StackError if the kernel refuses that."""
-    root, quota = _root(), int(cores * PERIOD)
+def held_to(pids: Collection[int], cores: float | None, memory_bytes: int | None) -> Iterator[None]:
+    """Until the context ends each process has at most so many cores, and so much further memory, files that the kernel
+    keeps for it included. None is unlimited. Raises StackError if the kernel refuses that."""
+    limits: dict[str, dict[str, str]] = {}
+    if cores is not None:
+        quota = int(cores * PERIOD)
+        former = {"cpu.cfs_period_us": f"{PERIOD}", "cpu.cfs_quota_us": f"{quota}"}
+        limits["cpu"] = {"cpu.max": f"{quota} {PERIOD}"} if _is_unified() else former
+    if memory_bytes is not None:
+        limits["memory"] = {"memory.max" if _is_unified() else "memory.limit_in_bytes": f"{memory_bytes}"}
     try:
-        for pid in pids:
-            group = _group(root, pid)
-            group.mkdir(exist_ok=True)
-            if root == CGROUPS:
-                (group / "cpu.max").write_text(f"{quota} {PERIOD}")
-            else:
-                (group / "cpu.cfs_period_us").write_text(str(PERIOD))
-                (group / "cpu.cfs_quota_us").write_text(str(quota))
-            (group / "cgroup.procs").write_text(str(pid))
+        for controller, values in limits.items():
+            for pid in pids:
+                group = _group(controller, pid)
+                group.mkdir(exist_ok=True)
+                for name, value in {**values, "cgroup.procs": f"{pid}"}.items():
+                    (group / name).write_text(value)
         yield
     except OSError as error:
-        raise StackError(f"no control group in {root} to hold a process to {cores:g} cores: {error.strerror}") from None
+        held = " and ".join(f"{controller} of {[*values.values()][-1]}" for controller, values in limits.items())
+        raise StackError(f"no control group in {CGROUPS} for {held}: {error.strerror}") from None
     finally:
         release(pids)
 
 
 def release(pids: Collection[int]) -> None:
     """Ends what a killed controller, or this one, has held processes to."""
-    root = _root()
-    for pid in pids:
-        group = _group(root, pid)
-        if group.is_dir():
-            (root / "cgroup.procs").write_text(str(pid))
-            group.rmdir()
+    for controller in CONTROLLERS:
+        for pid in pids:
+            group = _group(controller, pid)
+            if group.is_dir():
+                (_root(controller) / "cgroup.procs").write_text(f"{pid}")
+                group.rmdir()
 
 
-def _root() -> Path:
-    return CGROUPS if (CGROUPS / "cgroup.controllers").exists() else CGROUPS / "cpu"
+def _is_unified() -> bool:
+    return (CGROUPS / "cgroup.controllers").exists()
 
 
-def _group(root: Path, pid: int) -> Path:
-    return root / f"sinkbench-{pid}"
+def _root(controller: str) -> Path:
+    return CGROUPS if _is_unified() else CGROUPS / controller
+
+
+def _group(controller: str, pid: int) -> Path:
+    return _root(controller) / f"sinkbench-{pid}"

@@ -266,9 +266,9 @@ class LocalStack(Stack):
         # `down` finds the proxy by this variable.
         found = {SERVICES_OF: str(self.home)}
 
-        def hold(cores: float, service: str) -> AbstractContextManager[None]:
-            pids = self._supervisor.pids()
-            return held_to(cores, [pid for name, pid in pids.items() if service_of(name) == service])
+        def hold(service: str, cores: float | None, memory_bytes: int | None) -> AbstractContextManager[None]:
+            pids = [pid for name, pid in self._supervisor.pids().items() if service_of(name) == service]
+            return held_to(pids, cores, memory_bytes)
 
         return Faults(
             self._act,

@@ -167,6 +167,9 @@ _OF_KAFKA = {
     "wire_bytes": ", {:,.0f} bytes a record on the wire",
     "ack_p99_ms": ", acknowledged in {:,.0f} ms (p99)",
     "partition_ratio": ", fullest partition {:.2f} times the emptiest",
+    "end_to_end_p99_ms": ", at a consumer in {:,.0f} ms (p99)",
+    "sent_ratio": ", brokers sent {:.2f} times the bytes",
+    "stored_ratio": ", stored {:.2f} times",
 }
 
 

@@ -28,7 +28,7 @@ def java_below_us() -> list[int]:
     ("load", "wire"),
     [
         (CONSTANT, True),
-        ({"mode": "both", "record_bytes": 100, "brokers": 1, "cores": 0.5}, True),
+        ({"readers": 1, "traffic": True, "record_bytes": 100, "brokers": 1, "cores": 0.5}, True),
         ({"mode": "consume"}, False),
         ({"by": "loadgen", "acks": "all"}, False),
         pytest.param({"by": "loadgen", "mode": "consume"}, False, marks=pytest.mark.rare),

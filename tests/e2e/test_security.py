@@ -94,7 +94,7 @@ def test_kafkas_own_programs_produce_and_consume_and_show_no_secret(
     secured: LocalStack, security: Security, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kafka, "SECONDS", 0.2)
-    load = {"label": "it", "mode": "both"}
+    load = {"label": "it", "readers": 1}
     plan = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "kafka": [load]})
     with watch.going(), closing(Cluster(secured, plan, CHECKOUT)) as bench:
         (job,) = kafka.kafka_jobs(bench, "abcdef")

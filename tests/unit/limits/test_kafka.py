@@ -1,6 +1,8 @@
 """Loads on Kafka alone: what its programs print, what a plan may ask, and what a run and its claims say of them."""
 
 import sys
+from collections import Counter
+from pathlib import Path
 from subprocess import PIPE, Popen
 from types import SimpleNamespace
 from typing import Any
@@ -13,13 +15,15 @@ from sinkbench.claims.models import CellOf
 from sinkbench.claims.readings import Untold, range_of, ratio_of
 from sinkbench.cli.plans import read_plan
 from sinkbench.errors import PlanError, ServiceError
-from sinkbench.limits.kafka import consumed, printed, produced
+from sinkbench.limits.programs import consumed, delayed, java_settings, printed, produced
+from sinkbench.limits.traffic import traffic_ratios
 from sinkbench.limits.tune import Measured
 from sinkbench.plan.checks import check_copies
 from sinkbench.plan.schedule import LimitOf, limits_in_blocks
 from sinkbench.race.preparation import check_plan
 from sinkbench.results import Limit, LimitInBlock
 from sinkbench.settings import CHECKOUT
+from sinkbench.stack.security import Security
 from sinkbench.tables.cells import render
 from sinkbench.topology import load_topology
 from tests.support.trials import a_cell, cell_summary, plan_of, run_summary
@@ -38,6 +42,26 @@ def test_rates_of_producers_add_up_and_each_record_has_its_share_of_the_bytes() 
     assert consumed(CONSUMED) == Measured(76923.1)
 
 
+def test_single_records_have_a_latency_and_the_rate_that_follows_from_it() -> None:
+    said = "0\t1.9\nAvg latency: 0.5000 ms\nPercentiles: 50th = 0, 99th = 2, 99.9th = 7\n"
+    assert delayed(said) == Measured(2000.0, figures={"end_to_end_p99_ms": 2.0})
+
+
+def test_brokers_send_and_store_what_is_copied_too() -> None:
+    before = Counter(BytesInPerSec=50, BytesOutPerSec=7)
+    after = Counter(BytesInPerSec=150, BytesOutPerSec=207, ReplicationBytesInPerSec=100, ReplicationBytesOutPerSec=200)
+    assert traffic_ratios(before, after) == {"sent_ratio": 4.0, "stored_ratio": 2.0}
+    assert traffic_ratios(after, after) == {}
+
+
+def test_clients_of_a_secured_stack_have_javas_names() -> None:
+    assert java_settings({}) == {}
+    security = Security(Path("/here"), {"kafka": "secret"})
+    found = java_settings(security.kafka_settings)
+    assert found["ssl.truststore.location"] == "/here/ca.pem"
+    assert found["sasl.jaas.config"].endswith('ScramLoginModule required username="sinkbench" password="secret";')
+
+
 @pytest.mark.parametrize("words", ["import sys; sys.exit('line one\\nno broker')", "raise SystemExit('no broker')"])
 def test_a_program_that_fails_is_told_by_its_last_line(words: str) -> None:
     with pytest.raises(ServiceError, match=r"^a program of Kafka's failed: no broker$"):
@@ -49,10 +73,11 @@ def test_a_program_that_fails_is_told_by_its_last_line(words: str) -> None:
     [
         ({"kafka": [{"label": "a"}, {"label": "a"}]}, "two loads are called 'a'"),
         ({"kafka": [{"label": "a"}], "mode": "sustain", "sustain": {"records_per_second": 5}}, "kafka"),
-        ({"kafka": [{"label": "a", "by": "loadgen", "mode": "both"}]}, "loadgen has no mode of 'both'"),
+        ({"kafka": [{"label": "a", "by": "loadgen", "mode": "latency"}]}, "loadgen has no mode of 'latency'"),
         ({"kafka": [{"label": "a", "by": "loadgen", "constant": True}]}, "no constant of"),
         ({"kafka": [{"label": "a", "by": "loadgen", "record_bytes": 100}]}, "no record_bytes of 100"),
         ({"kafka": [{"label": "a", "by": "loadgen", "records_per_second": 5}]}, "no records_per_second of 5"),
+        ({"kafka": [{"label": "a", "mode": "latency", "producers": 2}]}, "one record at a time, found producers: 2"),
         ({"kafka": [{"label": "a", "producers": 0}]}, "producers"),
         ({"kafka": [{"label": "a", "cores": 0}]}, "cores"),
         ({"kafka": [{"label": "a", "replication": 3, "brokers": 2}]}, "3 replicas need as many brokers, found 2"),
@@ -75,7 +100,7 @@ def test_what_the_stack_lacks_is_refused_before_the_race() -> None:
         check_plan(plan, [], stack)
     shares = plan_of(kafka=[{"label": "a", "by": "loadgen", "cores": 0.5, "brokers": 5}])
     stack.faults = None
-    with pytest.raises(PlanError, match="cores: only root holds brokers to a share of them"):
+    with pytest.raises(PlanError, match="cores: only root holds brokers to a share"):
         check_plan(shares, [], stack)
     (refused,) = check_copies(shares, load_topology("brokers", CHECKOUT, CHECKOUT).kafka)
     assert refused.endswith("brokers is 5, and Kafka has 3 brokers; race with SINKBENCH_TOPOLOGY=five-brokers")

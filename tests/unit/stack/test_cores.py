@@ -32,7 +32,7 @@ def test_a_process_is_held_and_let_go(busy: psutil.Process) -> None:
     own = Path(f"/proc/{busy.pid}/cgroup")
     if not can_hold():
         pytest.skip("no control groups for this account")
-    with held_to(0.2, [busy.pid]):
+    with held_to([busy.pid], 0.2, None):
         held = share(busy)
         assert f"sinkbench-{busy.pid}" in own.read_text()
         # As a next `up` does for a controller that was killed.
@@ -47,7 +47,7 @@ def test_what_the_kernel_refuses_is_one_line(busy: psutil.Process, monkeypatch: 
     monkeypatch.setattr(cores, "CGROUPS", Path("/proc"))
     assert not can_hold()
     with (
-        pytest.raises(StackError, match=r"no control group in /proc/cpu to hold a process to 0\.2 cores: "),
-        held_to(0.2, [busy.pid]),
+        pytest.raises(StackError, match=r"no control group in /proc for cpu of 20000 and memory of 5: "),
+        held_to([busy.pid], 0.2, 5),
     ):
         pass

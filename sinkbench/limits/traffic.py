@@ -1,0 +1,72 @@
+"""What Kafka's brokers receive and send, by their own metrics, which their JVMs tell on a port that is opened."""
+
+import re
+import socket
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from sinkbench.errors import ServiceError
+from sinkbench.limits.programs import PerfTest, printed
+from sinkbench.stack.tools import find_java
+
+_BYTES = ("BytesInPerSec", "BytesOutPerSec", "ReplicationBytesInPerSec", "ReplicationBytesOutPerSec")
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Reads the metrics of all brokers."""
+
+    programs: PerfTest
+    ports: tuple[int, ...]
+
+    def read(self) -> Counter[str]:
+        """Bytes since the start, by metric. Raises ServiceError if a broker does not tell them."""
+        names = [f"kafka.server:type=BrokerTopicMetrics,name={name}" for name in _BYTES]
+        asked = [word for name in names for word in ("--object-name", name)]
+        found: Counter[str] = Counter()
+        for port in self.ports:
+            url = f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{port}/jmxrmi"
+            read = ("--jmx-url", url, *asked, "--attributes", "Count", "--one-time", "--report-format", "properties")
+            said = printed(self.programs.start("JmxTool", *read))
+            found.update({name: int(value) for name, value in re.findall(r"name=(\w+):Count=(\d+)", said)})
+        return found
+
+
+def traffic_ratios(before: Counter[str], after: Counter[str]) -> dict[str, float]:
+    """What brokers sent (`sent_ratio`) and stored (`stored_ratio`) for each byte that was produced; empty if none was.
+
+    Expected, without loss: groups + replicas - 1, and replicas (AWS, "Best practices for right-sizing your Apache Kafka
+    clusters")."""
+    of = {name: after[name] - before[name] for name in _BYTES}
+    produced, sent, copied, copies = (of[name] for name in _BYTES)
+    if produced <= 0:
+        return {}
+    return {
+        "sent_ratio": round((sent + copies) / produced, 3),
+        "stored_ratio": round((produced + copied) / produced, 3),
+    }
+
+
+@contextmanager
+def told_by(programs: PerfTest, pids: Iterable[int]) -> Iterator[Traffic]:
+    """The metrics of the brokers with these process ids; their ports are open until the context ends."""
+    ports = []
+    with ExitStack() as opened:
+        for pid in pids:
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                ports.append(free.getsockname()[1])
+            opened.callback(_ask, pid, "ManagementAgent.stop")
+            asked = {"port": ports[-1], "host": "127.0.0.1", "authenticate": "false", "ssl": "false"}
+            _ask(pid, "ManagementAgent.start", *(f"jmxremote.{name}={value}" for name, value in asked.items()))
+        yield Traffic(programs, tuple(ports))
+
+
+def _ask(pid: int, *words: str) -> None:
+    command = [str(find_java() / "bin" / "jcmd"), f"{pid}", *words]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["it said nothing"]
+        raise ServiceError(f"a broker's metrics of bytes cannot be read: {last[0]}")
