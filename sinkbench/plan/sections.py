@@ -104,18 +104,17 @@ class KafkaLoad(Section):
 
     label: Annotated[str, Field(min_length=1, max_length=60, description="its name in results")]
     mode: Literal["produce", "consume", "latency"] = Field(
-        default="produce",
-        description="producers; a consumer of a full topic; or single records, sent when the one before was consumed",
+        default="produce", description="producers; a consumer of a full topic; or single records until one has them"
     )
     by: Literal["perf-test", "loadgen"] = Field(
         default="perf-test", description="Kafka's own programs, which need the local stack, or a load generator"
     )
     producers: Annotated[int, Field(gt=0, le=32)] = Field(default=1, description="programs that produce at once")
-    readers: Annotated[int, Field(ge=0, le=32)] = Field(default=0, description="consumer groups that read it meanwhile")
+    readers: Annotated[int, Field(ge=0, le=32)] = Field(default=0, description="consumer groups meanwhile")
     backfill_mb: Annotated[float, Field(gt=0, le=1_000_000)] | None = Field(
-        default=None, description="MB of another topic that one more consumer reads from offset 0 meanwhile"
+        default=None, description="MB of an old topic that one more reads meanwhile"
     )
-    traffic: bool = Field(default=False, description="whether the brokers' metrics of bytes are read before and after")
+    traffic: bool = Field(default=False, description="whether to read the brokers' metrics of bytes")
     replication: Annotated[int, Field(gt=0, le=100)] = Field(default=1, description="replicas of each partition")
     acks: Acks = Field(default="1", description="replicas that must acknowledge a record")
     record_bytes: Annotated[int, Field(gt=0, le=1_000_000)] = Field(default=512, description="size of a record")
@@ -133,7 +132,7 @@ class KafkaLoad(Section):
         default=None, description="cores of each broker meanwhile; as root, on the local stack"
     )
     memory_mb: Annotated[float, Field(ge=64)] | None = Field(
-        default=None, description="further memory of each broker meanwhile, its page cache included; likewise"
+        default=None, description="further memory, with page cache; likewise"
     )
 
     @model_validator(mode="after")

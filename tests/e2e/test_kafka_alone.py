@@ -30,6 +30,8 @@ def java_below_us() -> list[int]:
         (CONSTANT, True),
         ({"readers": 1, "traffic": True, "record_bytes": 100, "brokers": 1, "cores": 0.5}, True),
         ({"mode": "consume"}, False),
+        ({"mode": "latency", "memory_mb": 512}, False),
+        pytest.param({"mode": "latency", "memory_mb": 512, "backfill_mb": 3000}, False, marks=pytest.mark.rare),
         ({"by": "loadgen", "acks": "all"}, False),
         pytest.param({"by": "loadgen", "mode": "consume"}, False, marks=pytest.mark.rare),
     ],
@@ -50,6 +52,11 @@ def test_a_load_on_kafka_alone_has_a_rate_and_leaves_nothing(
         assert (block.cpu_seconds_per_million["kafka"] or 0) > 0
         # Equal records of 512 bytes compress to a fraction.
         assert ("wire_bytes" in block.figures) == ("ack_p99_ms" in block.figures) == wire
+        assert ("end_to_end_p99_ms" in block.figures) == (load.get("mode") == "latency")
+        if "traffic" in load:
+            # One replica, and one group.
+            assert block.figures["stored_ratio"] == 1
+            assert 0.9 <= block.figures["sent_ratio"] <= 1.2
         assert load is not CONSTANT or 0 < block.figures["wire_bytes"] < 100
     assert java_below_us() == []
     groups = [Path(f"/proc/{each.pid}/cgroup").read_text() for each in stack.services() if each.pid]

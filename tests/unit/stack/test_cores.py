@@ -43,6 +43,21 @@ def test_a_process_is_held_and_let_go(busy: psutil.Process) -> None:
     release([busy.pid])
 
 
+def test_a_process_keeps_only_so_much_of_a_file_in_memory(tmp_path: Path) -> None:
+    if not can_hold():
+        pytest.skip("no control groups for this account")
+    write = f"input(); open({str(tmp_path / 'file')!r}, 'wb').write(bytes(100 << 20)); print(flush=True); input()"
+    process = subprocess.Popen([sys.executable, "-c", write], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with process, held_to([process.pid], None, 160 << 20):
+        print(file=process.stdin, flush=True)
+        assert process.stdout is not None
+        process.stdout.readline()
+        (group,) = Path("/sys/fs/cgroup").glob(f"**/sinkbench-{process.pid}")
+        used = next(group / name for name in ("memory.current", "memory.usage_in_bytes") if (group / name).exists())
+        assert 0 < int(used.read_text()) <= 160 << 20
+        process.kill()
+
+
 def test_what_the_kernel_refuses_is_one_line(busy: psutil.Process, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "CGROUPS", Path("/proc"))
     assert not can_hold()
