@@ -1,6 +1,7 @@
 """Kafka alone: the rates of producers and consumers without Connect and a sink, by Kafka's own perf-test programs or a
 load generator. The rate is what they tell, so without the start of a JVM; of several producers it is the sum."""
 
+import math
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -63,7 +64,7 @@ class KafkaAlone:
         """Finds a number of records that takes long enough. What is held to a share of the cores is warm before."""
         load = self.load
         most = int(MOST_BYTES / load.record_bytes / load.replication)
-        first = FIRST_RATE * (ONE_BY_ONE if load.mode == "latency" else 1.0)
+        first = min(FIRST_RATE * (ONE_BY_ONE if load.mode == "latency" else 1.0), load.records_per_second or math.inf)
 
         def at(seconds: float, rate: float) -> Point:
             return Point(records_for(rate, seconds, maximum=most), load.producers)
