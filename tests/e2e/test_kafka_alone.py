@@ -40,7 +40,8 @@ def java_below_us() -> list[int]:
 def test_a_load_on_kafka_alone_has_a_rate_and_leaves_nothing(
     stack: LocalStack, monkeypatch: pytest.MonkeyPatch, load: dict[str, object], wire: bool
 ) -> None:
-    monkeypatch.setattr(kafka, "SECONDS", 0.5)
+    for name in ("SECONDS", "HELD_SECONDS", "WARM_SECONDS"):
+        monkeypatch.setattr(kafka, name, 0.5)
     plan = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "kafka": [{"label": "it", **load}]})
     with closing(Cluster(stack, plan, CHECKOUT)) as bench:
         (job,) = kafka_jobs(bench, "abcdef")
