@@ -141,6 +141,14 @@ def cpu_seconds_per_million(samples: Sequence[Sample], records: int) -> dict[str
     return {name: per_million(seconds, records) for name, seconds in used.items()}
 
 
+def node_cpu_ratio(samples: Sequence[Sample], records: int) -> dict[str, float]:
+    """The CPU time of the busiest node of each service by that of its least busy one, in the `middle` of a drain."""
+    window, nodes = middle(samples, records), dict[str, list[float]]()
+    for name, seconds in ({} if window is None else cpu_between(samples, *window)).items():
+        nodes.setdefault(service_of(name), []).append(seconds or 0.0)
+    return {name: round(max(used) / min(used), 3) for name, used in nodes.items() if len(used) > 1 and min(used) > 0}
+
+
 def monitoring_overhead_cores(samples: Sequence[Sample], records: int) -> float | None:
     """Cores used by the controller and the workers' metrics in the `middle` of a drain; without the sink's counting."""
     window = middle(samples, records)

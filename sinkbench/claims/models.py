@@ -18,8 +18,9 @@ OF_KAFKA = ("wire_bytes", "ack_p99_ms", "partition_ratio", "end_to_end_p99_ms", 
 """Figures of a load on Kafka alone, as `figures` of a limit."""
 KNOWN = tuple(dict.fromkeys((*FIGURES, *COUNTED, *STANDBY, "records_per_write", "sent_share", *OF_KAFKA)))
 """The figures of thresholds, and others."""
-PER_SERVICE = ("cpu", "cpu_share")
-"""Figures of a service, as `cpu.connect`: its CPU seconds per million records, and its share of all services'."""
+PER_SERVICE = ("cpu", "cpu_share", "node_cpu_ratio")
+"""Figures of a service, as `cpu.connect`: its CPU seconds per million records, its share of those of all services, and
+what its busiest node takes by what its least busy one takes."""
 
 Text = Annotated[str, Field(min_length=1)]
 Several = Field(strict=False, min_length=1)

@@ -112,8 +112,13 @@ def _spread(stored: Stored, wanted: CellOf, figure: str) -> Spread:
 
 
 def _of_kafka(run: RunSummary, alone: Limit, figure: str) -> Spread:
-    """The rate, or one of `figures`, of a load on Kafka alone, over its blocks."""
-    found = {each.block: each.figures[figure] for each in alone.in_blocks if figure in each.figures}
+    """The rate, the CPU time, or one of `figures`, of a load on Kafka alone, over its blocks."""
+    name = figure.removeprefix("cpu.")
+    found = {
+        each.block: value
+        for each in alone.in_blocks
+        if (value := {**each.cpu_seconds_per_million, **each.figures}.get(name)) is not None
+    }
     spread = alone.spread if figure == "records_per_second" else spread_of(found)
     if spread is None or not run.complete:
         raise Untold(f"{figure} of {alone.way}: {alone.note or 'not measured' if run.complete else 'not finished'}")
@@ -132,7 +137,8 @@ def _over_trials(cell: CellSummary, figure: str, trials: Trials) -> Spread | Non
 
 def _of_trial(trial: TrialRecord, figure: str) -> float | None:
     name, _, service = figure.partition(".")
-    value: float | None = trial.cpu_seconds_per_million.get(service) if service else find(trial, _PATHS.get(name, name))
+    of_services = trial.node_cpu_ratio if name == "node_cpu_ratio" else trial.cpu_seconds_per_million
+    value: float | None = of_services.get(service) if service else find(trial, _PATHS.get(name, name))
     if name != "cpu_share" or value is None:
         return value
     total = total_cpu_seconds(trial)

@@ -10,6 +10,7 @@ from sinkbench.analysis.samples import (
     jvm_cpu_per_million,
     middle,
     monitoring_overhead_cores,
+    node_cpu_ratio,
 )
 from sinkbench.analysis.words import NOT_MEASURED, percent, tenths
 from sinkbench.metrics.memory import by_service
@@ -88,7 +89,10 @@ def _collecting(cell: CellSummary, _: RunSummary) -> str:
 METRICS = (
     Metric(
         "CPU seconds per million records",
-        of_trial=lambda seen: {"cpu_seconds_per_million": cpu_seconds_per_million(seen.counted, seen.records)},
+        of_trial=lambda seen: {
+            "cpu_seconds_per_million": cpu_seconds_per_million(seen.counted, seen.records),
+            "node_cpu_ratio": node_cpu_ratio(seen.counted, seen.records),
+        },
         of_cell=_cpu,
         columns=[
             # Only this column may wrap: rich shrinks every column that may, including names and verdicts.

@@ -146,6 +146,8 @@ class TrialRecord(_OfCell):
     """Of a drain from 10 % to 90 % of its records, by the times that the sink keeps; None where it keeps none."""
     sent_share: Amount | None = None
     """Share of the offered records that was sent in time."""
+    node_cpu_ratio: dict[str, Amount] = {}
+    """The CPU time of a service's busiest node by that of its least busy one; of services with several nodes."""
     read_by_readers: list[Whole] = []
     """The records that each of the `readers` had read when all were stored."""
     loadgen_clocks: list[ClockOffset] = []

@@ -11,6 +11,8 @@ from sinkbench.cli.replicate import CLAIMS
 from sinkbench.errors import ClaimError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import kafka_loads
+from sinkbench.settings import CHECKOUT
+from sinkbench.topology import load_topology
 
 ALL = load_claims(CLAIMS)
 GOOD = """\
@@ -42,7 +44,8 @@ def named(claim: Claim) -> list[CellOf]:
 @pytest.mark.parametrize("claim", [claim for claim in ALL if claim.plan is not None], ids=lambda claim: claim.name)
 def test_every_cell_of_a_claim_is_one_cell_of_its_plan(claim: Claim, cut: bool) -> None:
     whole = read_plan(claim.plan or "")
-    workers = whole.workers or 3
+    topology = load_topology(claim.needs.topology or "small", CHECKOUT, CHECKOUT)
+    workers = whole.workers or topology.connect.nodes
     plan = narrowed(whole, [each for each in ALL if each.plan == claim.plan], workers) if cut else whole
     cells, alone = expand(plan, workers), [load.label for load in kafka_loads(plan)]
     for wanted in named(claim):

@@ -156,6 +156,14 @@ def test_the_share_of_a_service_is_of_all_services_but_sinkbench() -> None:
     assert verdict(claim(shape), [run(*summarize([cell], taken))], {"r": taken}).outcome is YES
 
 
+@pytest.mark.parametrize(("ratios", "outcome"), [((1.1, 1.3), YES), ((1.4, 1.5), NO), ((1.2, 1.4), OPEN)])
+def test_nodes_are_compared_by_their_cpu_time(ratios: tuple[float, ...], outcome: Outcome) -> None:
+    cell = a_cell("a/x")
+    taken = [trial(9, cell, block=at, node_cpu_ratio={"connect": ratio}) for at, ratio in enumerate(ratios, 1)]
+    shape = {"kind": "threshold", "figure": "node_cpu_ratio.connect", "of": A, "at_most": 1.3}
+    assert verdict(claim(shape), [run(*summarize([cell], taken))], {"r": taken}).outcome is outcome
+
+
 GOOD = (cell_summary("a/x", 300, 310), cell_summary("b/y", 100, 101))
 BROKEN = cell_summary("a/x", 9, 9, invalid=["broken"])
 COLD = cell_summary("a/x", 300, 310, at_least=because("still warming", ReasonCode.NOT_WARM))
