@@ -95,13 +95,16 @@ def test_what_the_stack_lacks_is_refused_before_the_race() -> None:
     assert lacking[0].endswith("replication is 3, and Kafka has 1 broker; race with SINKBENCH_TOPOLOGY=brokers")
     assert list(check_copies(plan, load_topology("brokers", CHECKOUT, CHECKOUT).kafka)) == []
     endpoints = SimpleNamespace(kafka_settings={}, connect_variables={}, sinks={}, shared=True)
-    stack: Any = SimpleNamespace(endpoints=endpoints, layout=None, profiler=None, name="k", variables=())
+    stack: Any = SimpleNamespace(endpoints=endpoints, layout=None, profiler=None, faults=None, name="k", variables=())
     with pytest.raises(PlanError, match=r"kafka-alone.yaml:\d+: perf-test .* use by: loadgen$"):
         check_plan(plan, [], stack)
     shares = plan_of(kafka=[{"label": "a", "by": "loadgen", "cores": 0.5, "brokers": 5}])
-    stack.faults = None
     with pytest.raises(PlanError, match="cores: only root holds brokers to a share"):
         check_plan(shares, [], stack)
+    told = plan_of(kafka=[{"label": "a", "traffic": True}])
+    stack.profiler, stack.endpoints.kafka_settings = object(), {"security.protocol": "SASL_SSL"}
+    with pytest.raises(PlanError, match="traffic: brokers tell it without a password"):
+        check_plan(told, [], stack)
     (refused,) = check_copies(shares, load_topology("brokers", CHECKOUT, CHECKOUT).kafka)
     assert refused.endswith("brokers is 5, and Kafka has 3 brokers; race with SINKBENCH_TOPOLOGY=five-brokers")
     assert list(check_copies(read_plan("brokers"), load_topology("five-brokers", CHECKOUT, CHECKOUT).kafka)) == []
