@@ -286,7 +286,7 @@ def _refusals(cell: Cell, fault: PlanFault, stack: Stack, connectors: Path) -> I
         return
     if stack.faults is None:
         yield f"the services {on} are other people's; only {_ELSEWHERE} can be"
-    elif fault.what == ISOLATE and stack.faults.isolation is None:
+    elif fault.what == ISOLATE and not stack.faults.can_isolate:
         yield f"the services {on} share one network; freeze it instead, or race in the containers"
     target = service_of(fault.hits)
     if fault.node is not None and layout is None:

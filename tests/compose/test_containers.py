@@ -134,7 +134,7 @@ def test_a_container_that_is_killed_makes_its_trial_invalid_by_name_and_is_start
     refused: list[str] = []
 
     def kill_and_race_inside() -> None:
-        stack.faults.kill("postgres")
+        stack.faults.do("kill", "postgres")
         done = compose("exec", "--no-TTY", "controller", "sinkbench/run", "race")
         refused.extend([str(done.returncode), done.stderr])
 
@@ -171,17 +171,17 @@ def test_a_container_that_hangs_and_one_that_ran_out_of_memory_are_told_with_the
 
 
 def test_a_worker_without_its_network_is_reached_by_nobody_until_it_has_it_back(stack: ComposeStack) -> None:
-    stack.faults.isolation.isolate("connect-2")
+    stack.faults.do("isolate", "connect-2")
     assert set(stack.endpoints.connect) == {"connect-1", "connect-3"}
     ask = ["docker", "exec", stack.container("connect-2").id, *CURL, "http://elasticsearch:9200/_cluster/health"]
     assert subprocess.run(ask, check=False, capture_output=True).returncode != 0
-    stack.faults.isolation.rejoin("connect-2")
+    stack.faults.do("rejoin", "connect-2")
     assert set(stack.endpoints.connect) == {"connect-1", "connect-2", "connect-3"}
     assert subprocess.run(ask, check=False, capture_output=True).returncode == 0
     with ConnectCluster([stack.endpoints.connect["connect-2"]]) as connect:
         assert connect.connectors() == []
     # One that a killed controller has left so.
-    stack.faults.isolation.isolate("pgbouncer")
+    stack.faults.do("isolate", "pgbouncer")
     stack.up(print)
     assert stack.endpoints.sinks["pgbouncer"].address.find("port=0") == -1
 

@@ -131,10 +131,10 @@ def test_nodes_are_services_of_their_own_that_die_come_back_and_race(
     # One of each cluster dies, all at the same time.
     dead = {each.nodes[-1] for each in (settings.layout.kafka, settings.layout.postgres)}
     for name in dead:
-        stack.faults.kill(name)
+        stack.faults.do("kill", name)
     assert {state.name for state in stack.services() if state.state != "running"} == dead
     for name in sorted(dead):
-        stack.faults.start(name)
+        stack.faults.do("start", name)
     assert sinkbench("status").returncode == 0
     assert sinkbench("logs", "kafka-2").returncode == 0
 

@@ -258,7 +258,7 @@ def test_a_postgres_that_dies_while_its_disk_is_full_starts_again_and_has_its_ta
             with closing(open_writer(to)) as writer:
                 writer.write(writer.batch([RECORD] * 50))
             disk.fill()
-            mounting.faults.kill("postgres")
+            mounting.faults.do("kill", "postgres")
             with pytest.raises(ServiceError):
                 left.close()
             mounting.up(lambda line: None)
@@ -324,7 +324,7 @@ def test_a_table_whose_disk_was_full_has_every_record_in_the_end(mounting: Local
 
 def test_what_a_killed_controller_has_left_frozen_goes_on_with_the_next_up(stack: LocalStack) -> None:
     check = checks(stack.endpoints)["postgres"]
-    stack.faults.freeze("postgres")
+    stack.faults.do("freeze", "postgres")
     assert check() is not None
     stack.up(lambda line: None)
     assert check() is None
@@ -350,11 +350,11 @@ def test_what_a_group_has_committed_is_known_again_after_its_broker_was_killed(s
     committing.close()
     try:
         assert asked.committed(group, topic) == 14
-        stack.faults.kill("kafka")
+        stack.faults.do("kill", "kafka")
         for _ in range(2):
             with pytest.raises(ServiceError):
                 asked.committed(group, topic)
-        stack.faults.start("kafka")
+        stack.faults.do("start", "kafka")
         assert until(lambda: asked.committed(group, topic), 20, passing=(ServiceError,)) == 14
     finally:
         stack.up(lambda line: None)
@@ -390,8 +390,8 @@ for _ in range(6):
 def test_a_broker_that_hangs_does_not_end_the_process_that_asks_for_groups(stack: LocalStack) -> None:
     with subprocess.Popen([sys.executable, "-c", ASKS_FOR_GROUPS, stack.endpoints.kafka]) as asking:
         while asking.poll() is None:
-            for deed in (stack.faults.freeze, stack.faults.thaw):
-                deed("kafka")
+            for deed in ("freeze", "thaw"):
+                stack.faults.do(deed, "kafka")
                 time.sleep(1.3)
     assert asking.returncode == 0
 

@@ -126,8 +126,8 @@ def test_the_live_page_shows_the_cells_the_charts_and_the_end_of_a_race(quick: Q
 @pytest.mark.rare
 @pytest.mark.long
 def test_a_jvm_that_has_just_begun_is_not_warm(whole: LocalStack, tmp_path: Path) -> None:
-    whole.faults.stop("connect-1")
-    whole.faults.start("connect-1")
+    whole.faults.do("stop", "connect-1")
+    whole.faults.do("start", "connect-1")
     # So little of compiling is asked for that no such JVM has it.
     plan = "pipelines: [postgres/jdbc]\ndrain: {compiling_percent: 0.0001, stall_seconds: 60}\n"
     record, _ = one_trial(whole, tmp_path, plan, 400_000)
@@ -164,7 +164,7 @@ def test_a_worker_killed_during_a_trial_makes_it_invalid_and_is_started_again(
     with a_race(tmp_path, plan) as race:
         wait_for_draining(whole, "_001")
         time.sleep(1)
-        whole.faults.kill("connect-2")
+        whole.faults.do("kill", "connect-2")
         output, _ = race.communicate(timeout=400)
     (cell,) = summary_of(tmp_path)["cells"]
     (died,) = trials_of(tmp_path)

@@ -68,12 +68,12 @@ def test_services_do_not_run_as_root(stack: LocalStack) -> None:
 
 
 def test_what_does_not_run_can_be_killed_and_stays_so(stack: LocalStack) -> None:
-    stack.faults.stop("pgbouncer")
+    stack.faults.do("stop", "pgbouncer")
     try:
-        stack.faults.kill("pgbouncer")
+        stack.faults.do("kill", "pgbouncer")
         assert [state.state for state in stack.services() if state.name == "pgbouncer"] == ["stopped"]
     finally:
-        stack.faults.start("pgbouncer")
+        stack.faults.do("start", "pgbouncer")
 
 
 def test_a_log_is_shown_and_an_unknown_service_is_refused(stack: LocalStack, sinkbench: Run) -> None:

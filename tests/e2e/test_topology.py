@@ -74,10 +74,10 @@ def test_a_stack_of_several_nodes_starts_loses_nodes_and_races(
 
     # One of each cluster dies, all at the same time.
     for name in ("kafka-3", "elasticsearch-2", "postgres-2"):
-        stack.faults.kill(name)
+        stack.faults.do("kill", name)
     assert stack.dead().keys() == {"kafka-3", "elasticsearch-2", "postgres-2"}
     for name in ("kafka-3", "elasticsearch-2", "postgres-2"):
-        stack.faults.start(name)
+        stack.faults.do("start", name)
     assert all(state.state == "running" for state in stack.services())
     assert [each[0] for each in replication(stack)] == ["postgres-2"]
     assert health(stack)["number_of_nodes"] == 3

@@ -19,7 +19,6 @@ from sinkbench.errors import ConnectError, ServiceError, StackError, TrialFailed
 from sinkbench.plan.faults import (
     COMMAND,
     CONNECTOR,
-    ISOLATE,
     OF_SERVICES,
     POISON,
     PROMOTE,
@@ -217,12 +216,10 @@ class Injection(Background[None]):
         fault, own, around, what = self._fault, self._own, self._around, self._fault.what
         service, connect, name = sink_kind(own.cell.sink).services[0].name, own.cluster.connect, own.names.connector
         if what in OF_SERVICES:
-            faults = needed(own.cluster.stack.faults, "faults")
-            if what == ISOLATE:
-                faults = needed(faults.isolation, "isolation")
-            do, undo = getattr(faults, what), getattr(faults, UNDOING[what])
-            services = self._services(service, placement)
-            return ", ".join(services), [partial(_until, partial(do, each), partial(undo, each)) for each in services]
+            do, services = needed(own.cluster.stack.faults, "faults").do, self._services(service, placement)
+            return ", ".join(services), [
+                partial(_until, partial(do, what, each), partial(do, UNDOING[what], each)) for each in services
+            ]
         if what == PROMOTE:
             promotion = needed(needed(own.cluster.stack.faults, "faults").promotion(own.cell.sink), "promotion")
             promote: Callable[[], object] = lambda: self._events.put(Event(moved=promotion.promote()))  # noqa: E731
