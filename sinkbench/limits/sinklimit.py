@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -31,37 +32,30 @@ MOST_CONNECTIONS = 16
 POOL_BYTES = 16 << 20
 
 
+@dataclass(eq=False)
 class SinkClient:
-    """Plain clients of one sink, which write records of the plan's load."""
+    """Plain clients of one sink, which write records of the plan's load, or your own `records`. `look` reads the
+    services' usage so far, if costs are wanted."""
 
-    def __init__(
-        self,
-        sink: Sink,
-        to: Destination,
-        load: PlanLoad,
-        look: Callable[[], Sample] | None = None,
-        records: KeptRecords | None = None,
-    ) -> None:
-        """`look` reads the services' usage so far, if costs are wanted; `records` are your own, None for NOAA's."""
-        size, path = (load.record_bytes, None) if records is None else (records.facts.mean_bytes, records.path)
+    sink: Sink
+    to: Destination
+    load: PlanLoad
+    look: Callable[[], Sample] | None = None
+    records: KeptRecords | None = None
+
+    def __post_init__(self) -> None:
+        load, own = self.load, self.records
+        size, path = (load.record_bytes, None) if own is None else (own.facts.mean_bytes, own.path)
         pool = max(2, int(POOL_BYTES / size))
         self.largest_batch = min(LARGEST_BATCH, pool // 2)
-        self._sink = sink
-        self._to = to
-        self._look = look
-        options: dict[str, Any] = {
-            "run": to.target,
-            "count": pool,
-            "keys": load.keys,
-            "record_bytes": load.record_bytes,
-        }
-        self._clients = Writers(Load(bootstrap="-", topic="-", **options), path)
+        same: dict[str, Any] = {"keys": load.keys, "record_bytes": load.record_bytes}
+        self._clients = Writers(Load(bootstrap="-", topic="-", run=self.to.target, count=pool, **same), path)
 
     def measure(self, point: Point, seconds: float) -> Measured:
         """Writes for `seconds` into a new index or table, which is always removed; returns records stored per second.
         There is no rate if the sink rejected a record, or stores another number than it acknowledged. Raises
         ServiceError if the index or table cannot be removed."""
-        with cleaning(lambda: self._sink.drop(self._to.target)):
+        with cleaning(lambda: self.sink.drop(self.to.target)):
             try:
                 return self._measure(point, seconds)
             except ServiceError as error:
@@ -74,17 +68,17 @@ class SinkClient:
                 raise
 
     def _measure(self, point: Point, seconds: float) -> Measured:
-        target = self._to.target
-        self._sink.create(target)
-        self._clients.open(self._to, point.batch, point.connections)
-        before = self._look and self._look()
+        target = self.to.target
+        self.sink.create(target)
+        self._clients.open(self.to, point.batch, point.connections)
+        before = self.look and self.look()
         written = self._clients.write(point.connections, seconds)
-        after = self._look and self._look()
+        after = self.look and self.look()
         problem = next((each.problem for each in written if each.problem is not None), None)
         if problem is not None:
             return Measured(None, problem)
-        self._sink.settle(target)
-        acknowledged, stored = sum(each.stored for each in written), self._sink.count(target)
+        self.sink.settle(target)
+        acknowledged, stored = sum(each.stored for each in written), self.sink.count(target)
         if stored != acknowledged:
             return Measured(None, f"{acknowledged:,} records were acknowledged, but {stored:,} are stored")
         rate = round(rate_of(written), 1)

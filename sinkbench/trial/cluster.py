@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -49,31 +50,27 @@ def read_until(done: Callable[[Found], bool], read: Callable[[], Found], seconds
     return found
 
 
+@dataclass(eq=False)
 class Cluster:
-    """Clients and plan of one stack. `records` are your own records, if the plan loads these."""
+    """Clients and plan of one stack. `records` are your own records, if the plan loads these; `timeout_seconds` limits
+    requests to Kafka and the workers; None: the clients' default."""
 
     sampler = Sampler
 
-    def __init__(
-        self,
-        stack: Stack,
-        plan: Plan,
-        checkout: Path,
-        records: KeptRecords | None = None,
-        timeout_seconds: float | None = None,
-    ) -> None:
-        """`timeout_seconds` limits requests to Kafka and the workers; None: the clients' default."""
-        self.stack = stack
-        self.plan = plan
-        self.checkout = checkout
-        self.records = records
-        self._timeout = () if timeout_seconds is None else (timeout_seconds,)
+    stack: Stack
+    plan: Plan
+    checkout: Path
+    records: KeptRecords | None = None
+    timeout_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        self._timeout = () if self.timeout_seconds is None else (self.timeout_seconds,)
         self.siblings: dict[tuple[tuple[str, str], ...], Cluster] = {}
         """Of the stacks with variables, by these."""
         self._sinks: dict[str, Sink] = {}
         self._set: set[str] = set()
-        self.queries = [] if plan.queries is None else load_queries(checkout / plan.queries)
-        self._loadgens = Loadgens(stack.endpoints, records)
+        self.queries = [] if self.plan.queries is None else load_queries(self.checkout / self.plan.queries)
+        self._loadgens = Loadgens(self.stack.endpoints, self.records)
         self._find_services()
 
     @property
