@@ -21,6 +21,7 @@ from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import cleaning
 from sinkbench.trial.sampler import usage_signs
 
+# Duration of a step of the search, and of the confirmation of its result.
 STEP_SECONDS = 2.5
 CONFIRM_SECONDS = 5.0
 BLOCK_SECONDS = 2.0
@@ -90,19 +91,12 @@ class SinkClient:
         self._clients.close()
 
 
-def sink_limit(
-    cluster: Cluster,
-    to: Destination,
-    phase: Callable[[str], None],
-    step_seconds: float = STEP_SECONDS,
-    confirm_seconds: float = CONFIRM_SECONDS,
-) -> Tuned:
-    """Searches for the highest rate at which a sink takes the plan's records in one way; removes the index or table. A
-    step of the search takes `step_seconds`, and the confirmation of its result `confirm_seconds`."""
+def sink_limit(cluster: Cluster, to: Destination, phase: Callable[[str], None]) -> Tuned:
+    """Searches for the highest rate at which a sink takes the plan's records in one way; removes the index or table."""
 
     def measure(point: Point, confirms: bool) -> Measured:
         phase(f"{_in_words(to, point)}{', for longer' if confirms else ''}")
-        return client.measure(point, confirm_seconds if confirms else step_seconds)
+        return client.measure(point, CONFIRM_SECONDS if confirms else STEP_SECONDS)
 
     with closing(SinkClient(cluster.sink(to.sink), to, cluster.plan.load, records=cluster.records)) as client:
         first = Point(min(FIRST_BATCH, client.largest_batch), 1)

@@ -25,8 +25,6 @@ from sinkbench.results.figures import (
     SearchStep,
 )  # fmt: skip
 
-__all__ = ["CellSummary", "TrialRecord", "settled"]
-
 
 class _OfCell(Record):
     """What a trial and the summary of its cell both say: which cell it is, what it used, and why it does not count."""

@@ -12,12 +12,6 @@ from sinkbench.results.base import Amount, Fit, Interval, RatioTo, Record, Sprea
 from sinkbench.results.cell import CellSummary
 from sinkbench.results.figures import Prices
 
-__all__ = [
-    "FILES", "RECORDS", "Limit", "LimitInBlock", "LimitStep", "Noise", "Overhead", "PlanRef",
-    "Profile", "RunSummary", "Scaling", "ScalingPoint",
-]  # fmt: skip
-
-
 FILES = "files"
 """The key of an environment with the SHA-256 of each file that the plan names, by the file; absent if none."""
 
