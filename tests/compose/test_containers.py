@@ -12,7 +12,7 @@ import pytest
 from sinkbench.errors import SinkbenchError, StackError
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.stack.compose import ComposeStack
-from tests.support.commands import Run, started
+from tests.support.commands import Run, started, succeeded
 from tests.support.latest import summary_of, trials_of
 from tests.support.waiting import until
 
@@ -81,8 +81,7 @@ def test_more_workers_start_no_race_and_one_from_outside_gives_each_a_task_and_k
     assert "plan quick" not in log_with(checkout, "no race: the services were up already", 30)
     assert stack.workers == 4
     (checkout / "plans" / "pooled.yaml").write_text(POOLED)
-    done = sinkbench("race", "plans/pooled.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(sinkbench("race", "plans/pooled.yaml"))
     assert "loadgen-2" in sinkbench("status").stdout
     summary = summary_of(checkout)
     (pooled,) = summary["cells"]
@@ -236,8 +235,7 @@ def test_a_race_that_is_stopped_cleans_up_and_its_container_ends_with_130(
     small = (checkout / "plans" / "small.yaml").read_text()
     (checkout / "plans" / "stopped.yaml").write_text(small.replace("trials: 1", "trials: 9"))
     monkeypatch.setenv("SINKBENCH_PLAN", "plans/stopped.yaml")
-    done = compose("up", "--detach", "--no-deps", "controller")
-    assert done.returncode == 0, done.stderr
+    succeeded(compose("up", "--detach", "--no-deps", "controller"))
     log_with(checkout, "[1 of 9]", 150)
     refused = sinkbench("race", "plans/quick.yaml")
     assert refused.returncode == 2

@@ -23,7 +23,7 @@ from sinkbench.sinks import open_sink, sinks_of
 from sinkbench.stack.local import PLUGINS, LocalStack
 from sinkbench.trial.cluster import Cluster
 from tests.e2e.races import remove_connectors
-from tests.support.commands import Run
+from tests.support.commands import Run, succeeded
 from tests.support.waiting import until
 
 ALL = sorted((CHECKOUT / "connectors").glob("*/*.json"))
@@ -134,8 +134,7 @@ def test_scaling_by_hand_spreads_the_tasks_evenly_and_names_the_nearest_of_a_con
     name = posted(CHECKOUT / "connectors" / "postgres" / "jdbc-pgbouncer.json")
     connect.wait_for_tasks(name, 3)
     command = [str(CHECKOUT / "scripts" / "scale"), name, "2"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(subprocess.run(command, capture_output=True, text=True, check=False, timeout=120))
     assert "6 of 6 tasks run" in done.stdout
     assert connect.config(name)["tasks.max"] == "6"
     found = connect.status(name)

@@ -14,7 +14,7 @@ from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import NAMES, index_with, one_trial
 from tests.e2e.races import remove_connectors
-from tests.support.commands import Run
+from tests.support.commands import Run, succeeded
 from tests.support.silent import At
 from tests.support.waiting import until
 
@@ -42,8 +42,7 @@ def test_what_a_mapping_rejects_is_a_dead_letter_and_not_lost(
     assert (record.audit.stored, record.audit.lost, record.audit.duplicates) == (STORED, 0, 0)
     assert record.audit.dead_letters == RECORDS - STORED
     assert ReasonCode.DEAD_LETTERS in {reason.code for reason in record.reasons}
-    told = sinkbench("dlq", QUEUE)
-    assert told.returncode == 0, told.stderr
+    told = succeeded(sinkbench("dlq", QUEUE))
     assert "TASK_PUT" in told.stdout
     # Its topic went with the trial.
     back = sinkbench("dlq", QUEUE, "--play-back")
@@ -105,8 +104,7 @@ def test_dead_letters_go_back_once_to_where_they_came_from(stack: LocalStack, ka
         for offset in (7, 8, 9, 9):
             producer.produce(queue, b"{", b"key", headers=[*headers, (PREFIX + "offset", b"%d" % offset)])
         assert producer.flush(30) == 0
-        told = sinkbench("dlq", queue, "--play-back")
-        assert told.returncode == 0, told.stderr
+        told = succeeded(sinkbench("dlq", queue, "--play-back"))
         assert f"{queue}: 4 dead letters" in told.stdout
         assert "DataException: no JSON" in told.stdout
         assert "4 letters of 3 records: each record goes back once" in told.stdout

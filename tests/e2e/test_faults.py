@@ -31,7 +31,7 @@ from sinkbench.trial.resources import Resources, create_target
 from sinkbench.trial.workload import disk_to_fill, proxied_network
 from tests.e2e.onetrial import NAMES, one_trial
 from tests.e2e.races import SOON_MISSED, left_behind
-from tests.support.commands import Run
+from tests.support.commands import Run, succeeded
 from tests.support.silent import Silent
 from tests.support.waiting import until
 
@@ -63,8 +63,7 @@ def test_a_sink_that_hangs_one_that_refuses_and_a_restart_by_hand_lose_nothing_a
 ) -> None:
     by_hand = BY_HAND.replace("CONNECT/", f"{stack.endpoints.connect['connect-1']}/")
     (tmp_path / "mine.yaml").write_text(PLAN + by_hand.replace("MENDED", str(tmp_path / "mended")).lstrip("\n"))
-    done = sinkbench("race", "mine.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(sinkbench("race", "mine.yaml"))
     assert "this plan runs commands of its own for 'by hand'" in done.stdout
     assert "tides_" in (tmp_path / "mended").read_text()
     frozen, refused, restarted = read_summary(tmp_path / "results" / "latest").cells

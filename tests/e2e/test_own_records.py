@@ -30,7 +30,7 @@ from sinkbench.sinks.postgres.sink import PostgresSink
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import one_trial
 from tests.e2e.topics import records_of
-from tests.support.commands import Run
+from tests.support.commands import Run, succeeded
 from tests.support.latest import summary_of
 
 PLAN = """
@@ -71,8 +71,7 @@ def test_a_race_of_ones_own_records_is_audited_and_says_what_it_was_fed_with(
     stack: LocalStack, sinkbench: Run, tmp_path: Path, orders: Path
 ) -> None:
     (tmp_path / "mine.yaml").write_text(PLAN)
-    done = sinkbench("race", "mine.yaml", "--records", orders.name, "--key", "customer.id")
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(sinkbench("race", "mine.yaml", "--records", orders.name, "--key", "customer.id"))
     summary = summary_of(tmp_path)
     kept = summary["environment"]["records"]
     facts = open_dataset(str(orders), "customer.id").facts
@@ -180,8 +179,7 @@ def test_a_topic_is_copied_with_its_keys_in_the_order_of_their_times(bootstrap: 
     producer.flush(10)
     source = f"kafka://{bootstrap}/{topic}"
     to = ("--bootstrap", bootstrap, "--topic", f"{topic}-copy")
-    done = copy(*to, "--records", source, "--count", "3", "--run", "r")
-    assert done.returncode == 0, done.stderr
+    done = succeeded(copy(*to, "--records", source, "--count", "3", "--run", "r"))
     assert "1 of them have no key" in done.stderr
     assert "1 without a value are left out" in done.stderr
     copied = sorted(records_of(kafka, f"{topic}-copy"), key=lambda each: json.loads(each.value())["bench"]["seq"])
@@ -283,8 +281,7 @@ PODS = (
 
 def test_a_proposal_is_tried_where_a_stack_is_up(stack: LocalStack, sinkbench: Run, tmp_path: Path) -> None:
     (tmp_path / "pods.ndjson").write_text("".join(f"{json.dumps(record)}\n" for record in PODS))
-    done = sinkbench("propose", "pods.ndjson")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(sinkbench("propose", "pods.ndjson"))
     for name, file in (("elasticsearch", "pods.index.json"), ("postgres", "pods.sql")):
         assert f"{file}: {name} has created it, and taken 2 records" in done.stdout
     (tmp_path / "mongo.ndjson").write_text('{"_id": {"$oid": "7"}}\n')

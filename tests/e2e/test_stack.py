@@ -16,7 +16,7 @@ from sinkbench.errors import StackError
 from sinkbench.settings import Settings
 from sinkbench.stack.local import LocalStack
 from tests.e2e.ownstacks import own_stack
-from tests.support.commands import Run
+from tests.support.commands import Run, succeeded
 from tests.support.waiting import until
 
 
@@ -39,14 +39,12 @@ def other(settings: Settings) -> Iterator[Settings]:
 
 def test_up_twice_is_one_stack(stack: LocalStack, sinkbench: Run) -> None:
     before = [state.pid for state in stack.services()]
-    done = sinkbench("up")
-    assert done.returncode == 0, done.stderr
+    succeeded(sinkbench("up"))
     assert [state.pid for state in stack.services()] == before
 
 
 def test_status_shows_every_service_and_where_it_is(stack: LocalStack, sinkbench: Run) -> None:
-    done = sinkbench("status")
-    assert done.returncode == 0
+    done = succeeded(sinkbench("status"))
     for service in (state.name for state in stack.services()):
         assert service in done.stdout
     assert stack.endpoints.kafka in done.stdout
@@ -129,7 +127,6 @@ def test_down_after_a_killed_controller_and_supervisord_leaves_no_process_and_no
     pid = int((other.home / "supervisord.pid").read_text())
     os.kill(pid, signal.SIGKILL)
     assert len(processes_of(other.home)) > 1
-    done = sinkbench("down")
-    assert done.returncode == 0, done.stderr
+    succeeded(sinkbench("down"))
     assert processes_of(other.home) == []
     assert sinkbench("down").returncode == 0

@@ -26,7 +26,7 @@ from sinkbench.trial.names import PREFIX
 from tests.e2e.onetrial import one_trial
 from tests.e2e.otherservices import PASSWORD, elasticsearch, postgres
 from tests.e2e.races import stack_file
-from tests.support.commands import Run
+from tests.support.commands import Run, succeeded
 
 RECORDS = 20_000
 Clusters = Callable[..., ExternalStack]
@@ -101,8 +101,7 @@ def test_elasticsearch_8_is_a_sink_as_9_is(
     with elasticsearch(settings) as there:
         variables = {"ELASTICSEARCH_HOSTS": there.address.removeprefix("http://")}
         external = clusters(variables, elasticsearch={"url": there.address})
-        done = sinkbench("up", "--stack", "clusters.yaml")
-        assert done.returncode == 0, done.stdout + done.stderr
+        succeeded(sinkbench("up", "--stack", "clusters.yaml"))
         assert_whole(trial_and_limits(external, tmp_path, "elasticsearch/camel-bulk", ("bulk",)))
         told = versions(external.endpoints, CHECKOUT, about_sinks(external.endpoints))
     assert numbers_of(str(told["elasticsearch-server"]))[:2] == (8, 19)
