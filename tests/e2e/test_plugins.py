@@ -10,7 +10,7 @@ import pytest
 
 from sinkbench.errors import StackError
 from sinkbench.stack.local import LocalStack
-from tests.support.commands import Run
+from tests.support.commands import Run, refuses
 from tests.support.vendorzip import VERSION, a_vendors_zip
 
 WORKER = "connect-3"
@@ -65,8 +65,7 @@ def test_a_race_whose_plugin_is_not_there_says_where_to_install_it(
     stack: LocalStack, sinkbench: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.yaml").write_text("pipelines: [postgres/confluent-jdbc]\n")
-    done = sinkbench("race", "mine.yaml")
-    assert done.returncode == 2, done.stdout + done.stderr
+    done = refuses(sinkbench("race", "mine.yaml"))
     (said,) = done.stderr.splitlines()
     assert "install it in connect/plugins and restart the workers (docs/pipelines.md)" in said
     assert not (tmp_path / "results" / "latest").exists()

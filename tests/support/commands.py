@@ -47,6 +47,12 @@ def succeeded(ended: subprocess.CompletedProcess[Any]) -> subprocess.CompletedPr
     return ended
 
 
+def refuses(ended: subprocess.CompletedProcess[Any]) -> subprocess.CompletedProcess[Any]:
+    """A command that cannot do what it is asked; if it does anything else, the test fails with its output."""
+    assert ended.returncode == 2, f"{ended.stdout}{ended.stderr}"
+    return ended
+
+
 class Ended(NamedTuple):
     """How a command has ended, and what it has printed."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sinkbench.settings import CHECKOUT
-from tests.support.commands import succeeded
+from tests.support.commands import refuses, succeeded
 
 # Stands in for Java: prints its locale, and the worker's properties, its last argument.
 JAVA = '#!/bin/sh\necho "LC_ALL=$LC_ALL"\nfor last; do :; done\ncat "$last"\n'
@@ -75,8 +75,7 @@ def test_an_archive_that_matches_is_unpacked(plugins: Path, tmp_path: Path, kind
 def test_an_archive_of_another_checksum_is_refused_with_both(plugins: Path, tmp_path: Path, kind: str) -> None:
     digest, wanted = of_archive(plugins, kind), hashlib.new(kind, b"another").hexdigest()
     (plugins / f"vendor-1.0.zip.{kind}").write_text(f"{wanted}  vendor-1.0.zip\n")
-    done = start_worker(tmp_path, QUIET, CONNECT_USER_PLUGINS=str(plugins))
-    assert done.returncode == 2
+    done = refuses(start_worker(tmp_path, QUIET, CONNECT_USER_PLUGINS=str(plugins)))
     (said,) = done.stderr.decode().splitlines()
     assert said.startswith(f"connect/run: vendor-1.0.zip: its {kind.upper().replace('SHA', 'SHA-')} is {digest}, ")
     assert f"vendor-1.0.zip.{kind} says {wanted}; fetch the archive again" in said
