@@ -33,9 +33,7 @@ def narrow(folder: Path) -> str:
 
 
 @pytest.mark.long
-def test_what_a_mapping_rejects_is_a_dead_letter_and_not_lost(
-    stack: LocalStack, tmp_path: Path, sinkbench: Run
-) -> None:
+def test_what_a_mapping_rejects_is_a_dead_letter_not_lost(stack: LocalStack, tmp_path: Path, sinkbench: Run) -> None:
     plan = f"pipelines: [{{pipeline: elasticsearch/camel-idempotent, target: {narrow(tmp_path)}}}]\n{LOAD}"
     record, _ = one_trial(stack, tmp_path, plan, RECORDS)
     assert record.audit is not None, record.reasons

@@ -52,9 +52,7 @@ def test_a_step_up_and_a_step_down_are_measured_beside_cold_starts(sinkbench: Ru
         assert line in done.stdout
 
 
-def test_what_a_drain_that_is_over_too_soon_has_stored_is_audited_all_the_same(
-    stack: LocalStack, tmp_path: Path
-) -> None:
+def test_what_a_drain_that_is_over_too_soon_has_stored_is_audited_too(stack: LocalStack, tmp_path: Path) -> None:
     # So few are stored before Connect has heard of more tasks. The cold starts come first.
     record, _ = one_trial(stack, tmp_path, RESCALE, 500, cell=2)
     assert record.cell.endswith("3x1to2")

@@ -148,9 +148,7 @@ def test_direct_connections_run_out_at_24_tasks_and_pooled_ones_do_not(whole: Lo
 
 @pytest.mark.rare
 @pytest.mark.long
-def test_a_worker_killed_during_a_trial_makes_it_invalid_and_is_started_again(
-    whole: LocalStack, tmp_path: Path
-) -> None:
+def test_a_worker_killed_in_a_trial_makes_it_invalid_and_is_started_again(whole: LocalStack, tmp_path: Path) -> None:
     plan = races.ONE.replace("trials: 2", "trials: 1").replace("postgres/jdbc", races.SOON_MISSED)
     with races.a_race(tmp_path, plan) as race:
         races.wait_for_draining(whole, "_001")

@@ -49,9 +49,7 @@ def health(stack: LocalStack, index: str = "") -> dict[str, object]:
 
 
 @pytest.mark.long
-def test_a_stack_of_several_nodes_starts_loses_nodes_and_races(
-    several: Settings, sinkbench: Run, tmp_path: Path
-) -> None:
+def test_a_stack_of_many_nodes_starts_loses_nodes_and_races(several: Settings, sinkbench: Run, tmp_path: Path) -> None:
     stack = LocalStack(several)
     succeeded(sinkbench("up"))
 
