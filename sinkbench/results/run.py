@@ -1,7 +1,5 @@
 """A whole run, with what each stage of its path can do alone."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import JsonValue
@@ -128,7 +126,7 @@ class Noise(Record):
     ratio: RatioTo
     smallest_difference_percent: Amount
     """The half width of that interval: a difference below it is not seen."""
-    by_cpu: Noise | None = None
+    by_cpu: "Noise | None" = None
     """The same by the CPU time for the same records, in place of the rate; None if that was not measured."""
 
 

@@ -1,7 +1,5 @@
 """Two runs compared cell by cell."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -205,7 +203,7 @@ def _span(values: Sequence[float]) -> str:
     return f"{min(values):{form}} to {max(values):{form}}"
 
 
-def _explained(found: Iterable[Disturbance]) -> dict[Verdict, str]:
+def _explained(found: "Iterable[Disturbance]") -> dict[Verdict, str]:
     sides: dict[Verdict, list[str]] = {}
     for each in found:
         sides.setdefault(each.explains, []).append(each.in_words)

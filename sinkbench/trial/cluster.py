@@ -1,7 +1,5 @@
 """One stack, its clients and its plan: what all trials of a run share."""
 
-from __future__ import annotations
-
 import re
 import sys
 import time
@@ -74,10 +72,10 @@ class Cluster:
         self._find_services()
 
     @property
-    def all(self) -> list[Cluster]:
+    def all(self) -> "list[Cluster]":
         return [self, *self.siblings.values()]
 
-    def of(self, cell: Cell) -> Cluster:
+    def of(self, cell: Cell) -> "Cluster":
         """The cluster on whose stack the cell is measured."""
         return self.siblings.get(cell.variables, self)
 
@@ -122,12 +120,12 @@ class Cluster:
         self.close(loadgens=False)
         self._find_services()
 
-    def for_probes(self) -> Cluster:
+    def for_probes(self) -> "Cluster":
         """Returns the same stack with clients that time out after `BACKGROUND_SECONDS`; the caller closes it."""
         return Cluster(self.stack, self.plan, self.checkout, self.records, BACKGROUND_SECONDS)
 
     @contextmanager
-    def for_thread(self) -> Iterator[Cluster]:
+    def for_thread(self) -> "Iterator[Cluster]":
         """The same stack with own clients, for another thread. Load generators are shared: threads load in turn."""
         other = Cluster(self.stack, self.plan, self.checkout, self.records)
         other._loadgens = self._loadgens
@@ -232,7 +230,7 @@ class Cluster:
             needed(self.sink(sink).capabilities.service_settings, "service_settings").revert()
             self._set.discard(sink)
 
-    def hurry(self, others: Iterable[Cluster] = ()) -> None:
+    def hurry(self, others: "Iterable[Cluster]" = ()) -> None:
         """Makes all threads, and those of `others`, wait no longer for a dead worker of sinkbench's own stack: the race
         was interrupted, and the next one removes what is left. `others` may be closed."""
         if not self.stack.endpoints.shared and not self.connect.all_answer():
