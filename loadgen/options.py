@@ -1,8 +1,6 @@
 """The options of a load, as one model for the command line and the HTTP interface. Does not import numpy, which would
 slow down commands that only read a plan."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -36,7 +34,7 @@ class Changes(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan
     seed: int = Field(0, ge=0, le=2**63 - 1, description="Seed of the draws")
 
     @model_validator(mode="after")
-    def _add_up(self) -> Changes:
+    def _add_up(self) -> "Changes":
         total = self.inserts + self.updates + self.deletes
         if abs(total - 1) > SHARES_DIFFER:
             found = f"inserts {self.inserts:g}, updates {self.updates:g} and deletes {self.deletes:g}"
@@ -113,7 +111,7 @@ class Load(BaseModel, extra="forbid", frozen=True, strict=True, allow_inf_nan=Fa
         return parse_json(value) if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Load:
+    def _fits_together(self) -> "Load":
         if (self.count is None) == (self.duration_seconds is None):
             found = "neither" if self.count is None else "both"
             raise ValueError(f"count, duration: found {found}; give one of the two")

@@ -1,8 +1,6 @@
 """The settings: environment variables SINKBENCH_*, or the same names in `.env` of the checkout, or, if sinkbench is
 installed, of the working folder."""
 
-from __future__ import annotations
-
 import getpass
 import hashlib
 import io
@@ -113,7 +111,7 @@ class Settings(BaseSettings):
     def layout(self) -> Topology:
         return self._layout.with_sizes(self.workers, {name: str(getattr(self, f"{name}_heap")) for name in HEAPS})
 
-    def with_layout(self, found: Topology) -> Settings:
+    def with_layout(self, found: Topology) -> "Settings":
         """Returns these settings with a topology; explicit settings override its workers and heaps."""
         heaps = {f"{name}_heap": heap for name, heap in found.heaps().items()}
         given: dict[str, int | str] = {"workers": found.connect.nodes, **heaps}
@@ -124,7 +122,7 @@ class Settings(BaseSettings):
         settings._workers_given = not self.model_fields_set.isdisjoint(("workers", "topology"))
         return settings
 
-    def with_workers(self, count: int | None) -> Settings:
+    def with_workers(self, count: int | None) -> "Settings":
         """Returns these settings with `count` workers, unless they state a number or a topology."""
         return self.model_copy(update={"workers": count}) if count and not self._workers_given else self
 

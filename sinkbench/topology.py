@@ -1,8 +1,6 @@
 """Topologies: the nodes of each service, and what they replicate (docs/topologies.md). A service's first node has the
 service's name ("kafka"), others a longer one ("kafka-2"); workers are numbered from 1 ("connect-1")."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -164,7 +162,7 @@ class Topology(Section):
         """Whether every service but Connect has one node."""
         return all(len(self.of(service)) == 1 for service in SERVICES if service != "connect")
 
-    def with_sizes(self, workers: int, heaps: Mapping[str, str]) -> Topology:
+    def with_sizes(self, workers: int, heaps: Mapping[str, str]) -> "Topology":
         sizes: dict[str, dict[str, object]] = {name: {"heap": heap} for name, heap in heaps.items()}
         sizes["connect"]["nodes"] = workers
         return self.model_copy(

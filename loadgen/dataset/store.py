@@ -4,8 +4,6 @@ The file, which only sinkbench writes and reads, has a line of JSON, then numpy'
 records have a key, and the CRC-32 of each record's beginning (`loadgen.checksum`), and then the parts: each record's
 `opening` and key. So all load generators with the same file make the same records."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import mmap
@@ -83,7 +81,7 @@ class Dataset:
             file.write(memoryview(self.parts)[int(self._places[0]) :])
 
     @classmethod
-    def read(cls, path: Path) -> Dataset:
+    def read(cls, path: Path) -> "Dataset":
         """Reads such a file and maps its parts. Raises DatasetError if it is invalid or truncated."""
         with path.open("rb") as file:
             try:

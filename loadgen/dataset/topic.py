@@ -1,7 +1,5 @@
 """Reads the records of a topic on any cluster, up to its end offsets at the start."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +23,7 @@ class TopicAddress(NamedTuple):
     topic: str
 
     @classmethod
-    def of(cls, text: str) -> TopicAddress:
+    def of(cls, text: str) -> "TopicAddress":
         bootstrap, _, topic = text.removeprefix(SCHEME).partition("/")
         if not text.startswith(SCHEME) or not bootstrap or not topic or "/" in topic or "@" in bootstrap:
             raise DatasetError(

@@ -71,17 +71,10 @@ def ratio_of(to: str, above: Mapping[int, float], below: Mapping[int, float], of
 
 def spread_of(by_block: Mapping[int, float]) -> Spread | None:
     values = list(by_block.values())
-    span = median_low_high(values)
-    if span is None:
+    if (found := median_low_high(values)) is None:
         return None
-    return Spread(
-        median=span[0],
-        low=span[1],
-        high=span[2],
-        values=values,
-        blocks=list(by_block),
-        interval=interval_of_median(values),
-    )
+    (median, low, high), interval = found, interval_of_median(values)
+    return Spread(median=median, low=low, high=high, values=values, blocks=list(by_block), interval=interval)
 
 
 def relative_width(interval: Interval, estimate: float) -> float | None:

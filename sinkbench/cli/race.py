@@ -7,22 +7,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from sinkbench.cli.options import (
-    PRICES,
-    RESULTS,
-    Baselines,
-    CsvDelimiter,
-    CsvHeader,
-    OnStack,
-    OptionalRun,
-    Results,
-    commands,
-    console,
-    put,
-    say,
-    the_stack,
-    write,
-)
+from sinkbench.cli import options
+from sinkbench.cli.options import commands, console, put, say, the_stack, write
 from sinkbench.cli.plans import duration, read_plan
 from sinkbench.errors import EXIT_CHECK_FAILED, StackError
 from sinkbench.live.events import Ports
@@ -58,14 +44,14 @@ def race(
         list[str] | None, typer.Option(help="NAME or NAME:TARGET, not the plan's; any number of them")
     ] = None,
     trials: Annotated[int | None, typer.Option(min=1, max=10_000, help="trials of each cell, not the plan's")] = None,
-    results: Results = RESULTS,
+    results: options.Results = options.RESULTS,
     records: Annotated[
         str | None, typer.Option(help="records of your own in place of the plan's: a file, or kafka://HOST:PORT/TOPIC")
     ] = None,
     key: Annotated[str | None, typer.Option(help="path in such a record to its key, such as customer.id")] = None,
-    delimiter: CsvDelimiter = None,
-    header: CsvHeader = None,
-    prices: Annotated[Path | None, typer.Option(help=f"{PRICES}, instead of the plan's")] = None,
+    delimiter: options.CsvDelimiter = None,
+    header: options.CsvHeader = None,
+    prices: Annotated[Path | None, typer.Option(help=f"{options.PRICES}, instead of the plan's")] = None,
     profile: Annotated[bool, typer.Option("--profile", help="then profile services, in a trial more a cell")] = False,
     show: Annotated[bool, typer.Option("--show", help="print the plan with all its defaults, and do nothing")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="print cells, trials, minutes and memory only")] = False,
@@ -73,11 +59,11 @@ def race(
     as_json: Annotated[bool, typer.Option("--json", help="print the summary as JSON; progress to stderr")] = False,
     junit: Junit = None,
     save: Annotated[str | None, typer.Option(help="keep the run, if it passes, as this baseline for `compare`")] = None,
-    baselines: Baselines = None,
+    baselines: options.Baselines = None,
     live: Live = False,
     live_port: LivePort = None,
     metrics: MetricsAt = None,
-    stack_name: OnStack = None,
+    stack_name: options.OnStack = None,
 ) -> None:
     """Starts the stack if it is down, takes all trials, and stops what it started.
 
@@ -112,8 +98,8 @@ def race(
 
 @app.command()
 def resume(
-    run: OptionalRun = None,
-    results: Results = RESULTS,
+    run: options.OptionalRun = None,
+    results: options.Results = options.RESULTS,
     stack_name: Annotated[
         str | None, typer.Option("--stack", help="local, compose, or a stack file (default: what the run was on)")
     ] = None,

@@ -16,24 +16,16 @@ from sinkbench.results import Noise, Overhead, TrialRecord
 from sinkbench.runs.reader import load_run
 from sinkbench.runs.store import read_trials
 from sinkbench.sinks import stamping_sinks
+from sinkbench.summary import selftest
 from sinkbench.summary.cells import cpu_by_block
-from sinkbench.summary.selftest import (
-    LABELS,
-    noise_lines,
-    noise_of,
-    noise_plan,
-    overhead_lines,
-    overhead_of,
-    overhead_plan,
-)
 from sinkbench.tables.screen import screen
 
 app = commands()
-selftest = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-app.add_typer(selftest, name="selftest")
+group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(group, name="selftest")
 
 
-@selftest.callback()
+@group.callback()
 def _group() -> None:
     """Measure the noise and the overhead of measuring."""
 
@@ -44,7 +36,7 @@ Outcome = TypeVar("Outcome", bound=Noise | Overhead)
 TOO_FEW = "Fewer than 5 blocks in which both are valid: too few to compare; give it more --minutes."
 
 
-@selftest.command()
+@group.command()
 def noise(
     pipeline: Annotated[str, typer.Argument(help="the pipeline that is raced against itself")] = PIPELINE,
     minutes: Minutes = 10,
@@ -56,14 +48,14 @@ def noise(
     Exit code 1 if a cell does not pass, or the trials are too few to tell."""
 
     def outcome_of(trials: Sequence[TrialRecord]) -> Noise | None:
-        taken = [[trial for trial in trials if trial.label == label] for label in LABELS]
-        by_rate, by_cpu = (noise_of(*map(measured, taken)) for measured in (valid_by_block, cpu_by_block))
+        taken = [[trial for trial in trials if trial.label == label] for label in selftest.LABELS]
+        by_rate, by_cpu = (selftest.noise_of(*map(measured, taken)) for measured in (valid_by_block, cpu_by_block))
         return None if by_rate is None else by_rate.model_copy(update={"by_cpu": by_cpu})
 
-    _race(pipeline, noise_plan, minutes, results, stack_name, outcome_of, noise_lines)
+    _race(pipeline, selftest.noise_plan, minutes, results, stack_name, outcome_of, selftest.noise_lines)
 
 
-@selftest.command()
+@group.command()
 def overhead(
     pipeline: Annotated[str, typer.Argument(help="the pipeline that is raced with and without probes")] = PIPELINE,
     minutes: Minutes = 10,
@@ -73,8 +65,8 @@ def overhead(
     """Races a pipeline with all probes against the same with none: the monitoring overhead.
 
     Exit code 1 if a cell does not pass, or the trials are too few to tell."""
-    plan = partial(overhead_plan, stamping=stamping_sinks())
-    _race(pipeline, plan, minutes, results, stack_name, overhead_of, overhead_lines)
+    plan = partial(selftest.overhead_plan, stamping=stamping_sinks())
+    _race(pipeline, plan, minutes, results, stack_name, selftest.overhead_of, selftest.overhead_lines)
 
 
 def _race(

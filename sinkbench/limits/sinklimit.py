@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import cleaning
 from sinkbench.trial.sampler import usage_signs
 
+# Duration of a step of the search, and of the confirmation of its result.
 STEP_SECONDS = 2.5
 CONFIRM_SECONDS = 5.0
 BLOCK_SECONDS = 2.0
@@ -31,37 +33,30 @@ MOST_CONNECTIONS = 16
 POOL_BYTES = 16 << 20
 
 
+@dataclass(eq=False)
 class SinkClient:
-    """Plain clients of one sink, which write records of the plan's load."""
+    """Plain clients of one sink, which write records of the plan's load, or your own `records`. `look` reads the
+    services' usage so far, if costs are wanted."""
 
-    def __init__(
-        self,
-        sink: Sink,
-        to: Destination,
-        load: PlanLoad,
-        look: Callable[[], Sample] | None = None,
-        records: KeptRecords | None = None,
-    ) -> None:
-        """`look` reads the services' usage so far, if costs are wanted; `records` are your own, None for NOAA's."""
-        size, path = (load.record_bytes, None) if records is None else (records.facts.mean_bytes, records.path)
+    sink: Sink
+    to: Destination
+    load: PlanLoad
+    look: Callable[[], Sample] | None = None
+    records: KeptRecords | None = None
+
+    def __post_init__(self) -> None:
+        load, own = self.load, self.records
+        size, path = (load.record_bytes, None) if own is None else (own.facts.mean_bytes, own.path)
         pool = max(2, int(POOL_BYTES / size))
         self.largest_batch = min(LARGEST_BATCH, pool // 2)
-        self._sink = sink
-        self._to = to
-        self._look = look
-        options: dict[str, Any] = {
-            "run": to.target,
-            "count": pool,
-            "keys": load.keys,
-            "record_bytes": load.record_bytes,
-        }
-        self._clients = Writers(Load(bootstrap="-", topic="-", **options), path)
+        same: dict[str, Any] = {"keys": load.keys, "record_bytes": load.record_bytes}
+        self._clients = Writers(Load(bootstrap="-", topic="-", run=self.to.target, count=pool, **same), path)
 
     def measure(self, point: Point, seconds: float) -> Measured:
         """Writes for `seconds` into a new index or table, which is always removed; returns records stored per second.
         There is no rate if the sink rejected a record, or stores another number than it acknowledged. Raises
         ServiceError if the index or table cannot be removed."""
-        with cleaning(lambda: self._sink.drop(self._to.target)):
+        with cleaning(lambda: self.sink.drop(self.to.target)):
             try:
                 return self._measure(point, seconds)
             except ServiceError as error:
@@ -74,17 +69,17 @@ class SinkClient:
                 raise
 
     def _measure(self, point: Point, seconds: float) -> Measured:
-        target = self._to.target
-        self._sink.create(target)
-        self._clients.open(self._to, point.batch, point.connections)
-        before = self._look and self._look()
+        target = self.to.target
+        self.sink.create(target)
+        self._clients.open(self.to, point.batch, point.connections)
+        before = self.look and self.look()
         written = self._clients.write(point.connections, seconds)
-        after = self._look and self._look()
+        after = self.look and self.look()
         problem = next((each.problem for each in written if each.problem is not None), None)
         if problem is not None:
             return Measured(None, problem)
-        self._sink.settle(target)
-        acknowledged, stored = sum(each.stored for each in written), self._sink.count(target)
+        self.sink.settle(target)
+        acknowledged, stored = sum(each.stored for each in written), self.sink.count(target)
         if stored != acknowledged:
             return Measured(None, f"{acknowledged:,} records were acknowledged, but {stored:,} are stored")
         rate = round(rate_of(written), 1)
@@ -96,19 +91,12 @@ class SinkClient:
         self._clients.close()
 
 
-def sink_limit(
-    cluster: Cluster,
-    to: Destination,
-    phase: Callable[[str], None],
-    step_seconds: float = STEP_SECONDS,
-    confirm_seconds: float = CONFIRM_SECONDS,
-) -> Tuned:
-    """Searches for the highest rate at which a sink takes the plan's records in one way; removes the index or table. A
-    step of the search takes `step_seconds`, and the confirmation of its result `confirm_seconds`."""
+def sink_limit(cluster: Cluster, to: Destination, phase: Callable[[str], None]) -> Tuned:
+    """Searches for the highest rate at which a sink takes the plan's records in one way; removes the index or table."""
 
     def measure(point: Point, confirms: bool) -> Measured:
         phase(f"{_in_words(to, point)}{', for longer' if confirms else ''}")
-        return client.measure(point, confirm_seconds if confirms else step_seconds)
+        return client.measure(point, CONFIRM_SECONDS if confirms else STEP_SECONDS)
 
     with closing(SinkClient(cluster.sink(to.sink), to, cluster.plan.load, records=cluster.records)) as client:
         first = Point(min(FIRST_BATCH, client.largest_batch), 1)

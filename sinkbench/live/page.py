@@ -6,8 +6,6 @@
 
 One thread does all of it, and nothing while no browser is connected."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
@@ -123,7 +121,7 @@ class Served:
         self._listener = listener
         self._thread = threading.Thread(target=self._server.run, args=([listener],), name="http", daemon=True)
 
-    def __enter__(self) -> Served:
+    def __enter__(self) -> "Served":
         self._thread.start()
         return self
 

@@ -1,7 +1,5 @@
 """Fills a trial's topic by load generators: services that share it by ranges of `seq`, or one child process."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,17 +1,7 @@
 """The CPU time of each service per million records, the share that JVMs use for JIT and GC, and that of others."""
 
+from sinkbench.analysis import samples
 from sinkbench.analysis.rates import median_known, most
-from sinkbench.analysis.samples import (
-    CONTROLLER,
-    MUCH_FOREIGN,
-    compiling_share,
-    cpu_seconds_per_million,
-    foreign_cores,
-    jvm_cpu_per_million,
-    middle,
-    monitoring_overhead_cores,
-    node_cpu_ratio,
-)
 from sinkbench.analysis.words import NOT_MEASURED, percent, tenths
 from sinkbench.metrics.memory import by_service
 from sinkbench.metrics.metric import ByService, Column, Fields, Metric, Seen, bounds, known, number, over, rounded
@@ -28,20 +18,20 @@ def much_foreign(cell: CellSummary, summary: RunSummary) -> float | None:
     cores = summary.environment.get("cpu_count")
     if cell.foreign_cores is None or not isinstance(cores, int | float) or not cores:
         return None
-    return cell.foreign_cores if cell.foreign_cores > MUCH_FOREIGN * cores else None
+    return cell.foreign_cores if cell.foreign_cores > samples.MUCH_FOREIGN * cores else None
 
 
 def _of_trial(seen: Seen) -> Fields:
     if not seen.drained:
         return {}
-    foreign, stolen = foreign_cores(seen.samples, seen.records) or (None, None)
-    overhead = monitoring_overhead_cores(seen.samples, seen.records)
+    foreign, stolen = samples.foreign_cores(seen.samples, seen.records) or (None, None)
+    overhead = samples.monitoring_overhead_cores(seen.samples, seen.records)
     return dict(zip(_NAMES, (rounded(foreign), rounded(stolen), rounded(overhead, 4)), strict=True))
 
 
 def total_cpu_seconds(trial: TrialRecord) -> float | None:
     """CPU seconds of all services per million records, without sinkbench; None if one could not be read."""
-    used = [seconds for name, seconds in trial.cpu_seconds_per_million.items() if name != CONTROLLER]
+    used = [seconds for name, seconds in trial.cpu_seconds_per_million.items() if name != samples.CONTROLLER]
     return sum(seconds for seconds in used if seconds is not None) if used and None not in used else None
 
 
@@ -55,9 +45,9 @@ def _cpu(taken: Taken) -> Fields:
 
 
 def _jvms_of_trial(seen: Seen) -> Fields:
-    window = middle(seen.samples, seen.records) if seen.drained else None
-    share = None if window is None else compiling_share(seen.samples, *window)
-    jvms = jvm_cpu_per_million(seen.counted, seen.records)
+    window = samples.middle(seen.samples, seen.records) if seen.drained else None
+    share = None if window is None else samples.compiling_share(seen.samples, *window)
+    jvms = samples.jvm_cpu_per_million(seen.counted, seen.records)
     return {"jvm_cpu_seconds_per_million": jvms, "compiling_share": rounded(share)}
 
 
@@ -90,8 +80,8 @@ METRICS = (
     Metric(
         "CPU seconds per million records",
         of_trial=lambda seen: {
-            "cpu_seconds_per_million": cpu_seconds_per_million(seen.counted, seen.records),
-            "node_cpu_ratio": node_cpu_ratio(seen.counted, seen.records),
+            "cpu_seconds_per_million": samples.cpu_seconds_per_million(seen.counted, seen.records),
+            "node_cpu_ratio": samples.node_cpu_ratio(seen.counted, seen.records),
         },
         of_cell=_cpu,
         columns=[

@@ -12,7 +12,7 @@ from sinkbench.metrics.taken import Taken
 from sinkbench.results import CellSummary, RunSummary, Spread
 
 
-def efficiency_and_spread(cell: CellSummary) -> list[str]:
+def efficiency_lines(cell: CellSummary) -> list[str]:
     """The share of the sink's limit; for several blocks also its interval, or in brackets its range. What is surely
     above its limit shows that the limit is too low."""
     if cell.efficiency is None:
@@ -101,13 +101,7 @@ METRICS = (
         "Efficiency",
         of_cell=_of_cell,
         columns=[
-            Column(
-                CELLS,
-                50,
-                "of\nlimit",
-                lambda cell, _: "\n".join(efficiency_and_spread(cell)),
-                shown=known("efficiency"),
-            )
+            Column(CELLS, 50, "of\nlimit", lambda cell, _: "\n".join(efficiency_lines(cell)), shown=known("efficiency"))
         ],
         place=260,
         exports=[number("efficiency"), *bounds("efficiency", lambda cell, _: cell.efficiency_by_block)],

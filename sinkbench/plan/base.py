@@ -1,7 +1,5 @@
 """What the plans of all modes have in common."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets
@@ -31,7 +29,7 @@ from sinkbench.yamlfile import Section, YamlFile, mistake, shown, to_yaml
 PIPELINES = Field(strict=False, min_length=1, description="the pipelines to measure: names or mappings")
 LOAD = Field(description="the records and how they are produced")
 
-MODES: dict[str, type[Plan]] = {}
+MODES: "dict[str, type[Plan]]" = {}
 """The model of each mode, filled in `plan.plan`."""
 
 

@@ -1,7 +1,5 @@
 """The cells of a plan, and the order of their trials."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Mapping, Sequence
@@ -64,7 +62,7 @@ class Cell:
         return None if self.before is None else self.before * self.workers
 
     @property
-    def at_start(self) -> Cell:
+    def at_start(self) -> "Cell":
         """The cell at the start of a trial, with the multiple before a re-scale."""
         return self if self.before is None else replace(self, multiple=self.before, before=None)
 

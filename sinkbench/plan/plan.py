@@ -10,21 +10,11 @@ from pydantic import Field, ValidationError, model_validator
 
 from loadgen.options import Changes
 from sinkbench.errors import PlanError
+from sinkbench.plan import sections
 from sinkbench.plan.base import LOAD, MODES, PIPELINES, BlocksPlan, Mode, Plan
 from sinkbench.plan.entries import DrainEntry, FaultsEntry, PipelineEntry, RatedEntry, SustainEntry, known_pipelines
 from sinkbench.plan.faults import PlanFault
-from sinkbench.plan.sections import (
-    CapacitySection,
-    DrainLoad,
-    FaultsSustain,
-    KafkaLoad,
-    OfferedSustain,
-    PlanDrain,
-    PlanLoad,
-    PlanSustain,
-    ReadersSustain,
-    ReadsSustain,
-)
+from sinkbench.plan.sections import DrainLoad, PlanDrain, PlanLoad
 from sinkbench.secrets import conceal_in
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import YamlFile, mistake
@@ -43,7 +33,7 @@ class DrainPlan(BlocksPlan):
     mode: Literal["drain"] = "drain"
     pipelines: Annotated[tuple[DrainEntry, ...], PIPELINES]
     load: Annotated[DrainLoad, LOAD] = DrainLoad()
-    kafka: Annotated[tuple[KafkaLoad, ...], Field(strict=False)] = Field(
+    kafka: Annotated[tuple[sections.KafkaLoad, ...], Field(strict=False)] = Field(
         default=(), description="loads on Kafka alone, whose limits are measured in each block"
     )
 
@@ -60,7 +50,7 @@ class DrainPlan(BlocksPlan):
         return self.load.changes
 
 
-def kafka_loads(plan: Plan) -> tuple[KafkaLoad, ...]:
+def kafka_loads(plan: Plan) -> tuple[sections.KafkaLoad, ...]:
     return plan.kafka if isinstance(plan, DrainPlan) else ()
 
 
@@ -85,10 +75,10 @@ class RescalePlan(BlocksPlan):
 
 
 class ConstantLoadPlan(Plan):
-    sustain: Annotated[PlanSustain, _SUSTAIN] = PlanSustain()
+    sustain: Annotated[sections.PlanSustain, _SUSTAIN] = sections.PlanSustain()
 
     @property
-    def constant_load(self) -> PlanSustain:
+    def constant_load(self) -> sections.PlanSustain:
         return self.sustain
 
     @property
@@ -100,15 +90,15 @@ class CapacityPlan(ConstantLoadPlan):
     """What is the highest sustained rate?"""
 
     mode: Literal["capacity"]
-    sustain: Annotated[ReadersSustain, _SUSTAIN] = ReadersSustain()
-    capacity: CapacitySection = Field(default=CapacitySection(), description="the capacity search")
+    sustain: Annotated[sections.ReadersSustain, _SUSTAIN] = sections.ReadersSustain()
+    capacity: sections.CapacitySection = Field(default=sections.CapacitySection(), description="the capacity search")
 
 
 class _RatedPlan(ConstantLoadPlan, BlocksPlan):
     """A plan that states the rates of its loads."""
 
     pipelines: Annotated[tuple[RatedEntry, ...], PIPELINES]
-    sustain: Annotated[OfferedSustain, _SUSTAIN] = OfferedSustain()
+    sustain: Annotated[sections.OfferedSustain, _SUSTAIN] = sections.OfferedSustain()
 
     def rates_of(self, entry: PipelineEntry) -> tuple[float, ...]:
         own = entry.records_per_second if isinstance(entry, RatedEntry) else None
@@ -131,7 +121,7 @@ class SustainPlan(_RatedPlan):
 
     mode: Literal["sustain"]
     pipelines: Annotated[tuple[SustainEntry, ...], PIPELINES]
-    sustain: Annotated[ReadsSustain, _SUSTAIN] = ReadsSustain()
+    sustain: Annotated[sections.ReadsSustain, _SUSTAIN] = sections.ReadsSustain()
 
     @model_validator(mode="after")
     def _reads_have_queries(self) -> Self:
@@ -154,7 +144,7 @@ class FaultsPlan(_RatedPlan):
 
     mode: Literal["faults"]
     pipelines: Annotated[tuple[FaultsEntry, ...], PIPELINES]
-    sustain: Annotated[FaultsSustain, _SUSTAIN] = FaultsSustain()
+    sustain: Annotated[sections.FaultsSustain, _SUSTAIN] = sections.FaultsSustain()
     faults: Annotated[tuple[PlanFault, ...], Field(strict=False, min_length=1)] = Field(
         description="the faults; each makes a cell of every pipeline"
     )

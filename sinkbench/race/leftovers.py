@@ -1,7 +1,5 @@
 """What killed races leave: any trial's objects on a stack of ours, and those of known runs on external clusters."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +21,7 @@ class Book:
         self._path = path
 
     @classmethod
-    def of(cls, stack: Stack) -> Book:
+    def of(cls, stack: Stack) -> "Book":
         return cls(stack.lock_file.with_name("runs"))
 
     def tokens(self) -> list[str]:

@@ -1,7 +1,5 @@
 """File locks: one race per stack and checkout; a remaining file without a lock means nothing."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -7,17 +7,8 @@ from pathlib import Path
 from sinkbench.analysis.connectors import Offered, misfits
 from sinkbench.errors import ConnectError, ServiceError, StackError
 from sinkbench.load.records import KeptRecords
+from sinkbench.plan import checks
 from sinkbench.plan.cells import Cell
-from sinkbench.plan.checks import (
-    check_copies,
-    check_forms,
-    check_settings,
-    check_targets,
-    check_variables,
-    lone_queue,
-    refuse,
-    where_of,
-)
 from sinkbench.plan.entries import PLUGIN_VERSION, read_connector
 from sinkbench.plan.faults import COMMAND, FILL, ISOLATE, OF_NETWORK, OF_SERVICES, PROMOTE, REFUSE, SINK, PlanFault
 from sinkbench.plan.plan import FaultsPlan, Plan, kafka_loads
@@ -58,16 +49,16 @@ def check_plan(plan: Plan, cells: Sequence[Cell], stack: Stack, records: KeptRec
     """Raises PlanError if a sink does not support the plan's targets, settings, forms or connector files, or the stack
     its faults or copies of topics. `records` are your own. Uses no service."""
     kinds, kafka = {kind.name: kind for kind in sink_kinds()}, None if stack.layout is None else stack.layout.kafka
-    refuse(
+    checks.refuse(
         [
-            *check_targets(plan, {name: kind.target_ending for name, kind in kinds.items()}),
-            *check_settings(plan, settable_of_sinks(), lambda: stack.name if stack.endpoints.shared else None),
-            *check_forms(plan, {name: kind.columns for name, kind in kinds.items()}),
+            *checks.check_targets(plan, {name: kind.target_ending for name, kind in kinds.items()}),
+            *checks.check_settings(plan, settable_of_sinks(), lambda: stack.name if stack.endpoints.shared else None),
+            *checks.check_forms(plan, {name: kind.columns for name, kind in kinds.items()}),
             *_misfits(plan, stack, kafka, records),
             *check_faults(plan, cells, stack, CONNECTORS),
             *([f"profile: {ELSEWHERE}"] if plan.profile and stack.profiler is None else []),
             *_check_programs(plan, stack),
-            *check_variables(plan, stack.variables, ELSEWHERE),
+            *checks.check_variables(plan, stack.variables, ELSEWHERE),
             *(
                 f"{cell.label}: reads_from: {cell.sink} has one node here; race with SINKBENCH_TOPOLOGY=published"
                 for cell in cells
@@ -106,11 +97,11 @@ def _misfits(
         file = {**read_connector(CONNECTORS / f"{entry.pipeline}.json"), **entry.overrides, **own}
         config = {key: filled_in(str(value), known).strip() for key, value in file.items() if value is not None}
         load = Offered(plan.form_of(entry), plan.load.own, keyless, plan.drains)
-        found = [*misfits(config, load), *(lone_queue(config, kafka, topics) if kafka else ())]
+        found = [*misfits(config, load), *(checks.lone_queue(config, kafka, topics) if kafka else ())]
         if (of_sink := of_sinks.get(entry.sink)) is not None:
             found += of_sink(config, load, stack.endpoints.sinks.get(entry.sink))
-        yield from (f"{where_of(plan, entry.shown_name, key, CONNECTORS)}: {key}: {text}" for key, text in found)
-    yield from check_copies(plan, kafka) if kafka else ()
+        yield from (f"{checks.where_of(plan, entry.shown_name, key, CONNECTORS)}: {key}: {text}" for key, text in found)
+    yield from checks.check_copies(plan, kafka) if kafka else ()
 
 
 def preflight(cluster: Cluster, cells: Sequence[Cell]) -> dict[str, str | None]:
@@ -206,18 +197,20 @@ def validate_configs(cluster: Cluster, cells: Sequence[Cell], say: Callable[[str
                 say(f"the keys of connectors are not checked: Connect does not validate {cell.label}: {error}")
                 break
             # A value that a Kafka client cannot parse is not reported as an error of a key.
-            place = where_of(cluster.plan, cell.label, next(iter(cell.overrides), "config"))
+            place = checks.where_of(cluster.plan, cell.label, next(iter(cell.overrides), "config"))
             wrong.append(f"{place}: Connect cannot read the configuration: {error}")
             continue
-        wrong += [f"{where_of(cluster.plan, cell.label, key)}: {problem}" for key, problem in _problems(config, said)]
+        wrong += [
+            f"{checks.where_of(cluster.plan, cell.label, key)}: {problem}" for key, problem in _problems(config, said)
+        ]
         # A refused class declares no keys, so all its keys would seem unread.
         if not said.errors:
             for key in unread(cell.overrides, said.listed, parts=_URL not in config):
                 near = nearest(key, said.listed | _LISTED)
                 meant = f"; did you mean '{near}'?" if near else ""
                 text = f"the key '{key}' is known neither to the connector nor to Connect{meant}"
-                wrong.append(f"{where_of(cluster.plan, cell.label, key)}: {text}")
-    refuse(wrong)
+                wrong.append(f"{checks.where_of(cluster.plan, cell.label, key)}: {text}")
+    checks.refuse(wrong)
 
 
 def unread(overrides: Collection[str], listed: Collection[str], *, parts: bool = False) -> list[str]:
@@ -293,7 +286,7 @@ def _refusals(cell: Cell, fault: PlanFault, stack: Stack, connectors: Path) -> I
         return
     if stack.faults is None:
         yield f"the services {on} are other people's; only {_ELSEWHERE} can be"
-    elif fault.what == ISOLATE and stack.faults.isolation is None:
+    elif fault.what == ISOLATE and not stack.faults.can_isolate:
         yield f"the services {on} share one network; freeze it instead, or race in the containers"
     target = service_of(fault.hits)
     if fault.node is not None and layout is None:

@@ -6,19 +6,9 @@ from typing import Literal
 
 from sinkbench.errors import ServiceError, StackError, TrialFailed
 from sinkbench.live.events import RunStep, Ui
+from sinkbench.plan import schedule
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import CapacityPlan
-from sinkbench.plan.schedule import (
-    BlockLeft,
-    CapacitySearch,
-    block_of,
-    blocks_left,
-    feed,
-    is_over,
-    new_search,
-    searches_of,
-    shares_left,
-)
 from sinkbench.plan.sizing import USUAL_SEARCH_STEPS, Sizes, StepsLeft, is_too_short, least_records, seconds_left
 from sinkbench.race.leftovers import note_run
 from sinkbench.race.pilots import Limits, Pilots, recover
@@ -57,7 +47,7 @@ class Race:
         self._pilots_left = len({cell.place for cell in self._cells_left})
         self._warm_up_left = self._pilots_left * plan.drain.warm_up_seconds
         self._limits = Limits(cluster, journal, ui, self._sizes.rate)
-        self._searches = searches_of(plan, cells, trials, limits)
+        self._searches = schedule.searches_of(plan, cells, trials, limits)
         self._replacements_left: int | None = None
         # How many trials a search takes is not known.
         self._trials = 0 if isinstance(plan, CapacityPlan) else plan.most_blocks * len(cells)
@@ -102,11 +92,11 @@ class Race:
                 Pilots(cluster, self._journal, self._ui).take(own, self._sizes, begin)
         self._pilots_left, self._warm_up_left = 0, 0.0
 
-    def _blocks_left(self) -> list[BlockLeft]:
+    def _blocks_left(self) -> list[schedule.BlockLeft]:
         journal = self._journal
         if isinstance(self._plan, CapacityPlan):
             return []
-        return blocks_left(self._plan, journal.cells, journal.trials, journal.limits)
+        return schedule.blocks_left(self._plan, journal.cells, journal.trials, journal.limits)
 
     def _take_blocks(self) -> None:
         at_most = "" if self._plan.most_blocks == self._plan.trials and self._deadline is None else "at most "
@@ -139,11 +129,11 @@ class Race:
         left = seconds_left(self._plan, StepsLeft(0, 0, trials, limits), self._journal.seconds)
         return self._deadline is not None and time.monotonic() + left > self._deadline
 
-    def _is_over(self, block: BlockLeft) -> bool:
+    def _is_over(self, block: schedule.BlockLeft) -> bool:
         """Whether to skip this block. Only whole blocks are taken, so that ratios have both of their trials."""
         if self._deadline is not None and block.number > 1:
             return not block.begun and self._is_late(len(self._journal.cells), len(block.limits))
-        return is_over(self._plan, self._journal.cells, self._journal.trials, block)
+        return schedule.is_over(self._plan, self._journal.cells, self._journal.trials, block)
 
     def _take_cell(self, cell: Cell, block: int, name: str, replaced: TrialRecord | None = None) -> None:
         windows = windows_for(replaced, self._plan.drain.window_seconds)
@@ -187,14 +177,14 @@ class Race:
             search = self._searches.get(cell.key)
             if search is None:
                 start = START_SHARE * self._sizes.rate(cell)
-                search = self._searches[cell.key] = new_search(plan, start, self._journal.limits)
+                search = self._searches[cell.key] = schedule.new_search(plan, start, self._journal.limits)
             self._take_search(cell, search)
-        for cell, block, rate in shares_left(plan, self._journal.cells, self._journal.trials, self._searches):
+        for cell, block, rate in schedule.shares_left(plan, self._journal.cells, self._journal.trials, self._searches):
             self._warm_up_again(cell)
             name = f"{cell.key}, {rate:,.0f} records/s, trial {block} of {plan.trials}"
             self._take(self._resources(cell, records_offered(plan, rate)), Sustain(rate), block, name)
 
-    def _take_search(self, cell: Cell, search: CapacitySearch) -> None:
+    def _take_search(self, cell: Cell, search: schedule.CapacitySearch) -> None:
         while (offer := search.next()) is not None:
             rate = offer.records_per_second
             what = "confirming" if offer.confirms else "searching at"
@@ -202,7 +192,7 @@ class Race:
             self._warm_up_again(cell)
             own = self._resources(cell, records_offered(self._plan, rate))
             load = Sustain(rate, search=not offer.confirms)
-            feed(search, self._take(own, load, block_of(search), name))
+            schedule.feed(search, self._take(own, load, schedule.block_of(search), name))
         found = search.problem if search.capacity is None else f"{search.capacity:,.0f} records/s confirmed"
         self._ui.say(f"{cell.key}: {found}")
 
@@ -274,7 +264,7 @@ class Race:
         number = self._trials - self._trials_left(blocks) + 1 if counted else 0
         self._ui.step(RunStep(number, self._trials, name, kind, tuple(cell.key for cell in cells), seconds))
 
-    def _trials_left(self, blocks: Sequence[BlockLeft]) -> int:
+    def _trials_left(self, blocks: Sequence[schedule.BlockLeft]) -> int:
         """Number of trials left; an estimate for a search."""
         if not isinstance(self._plan, CapacityPlan):
             return self._replacements_left or sum(len(block.cells) for block in blocks)

@@ -154,21 +154,18 @@ class Earlier:
     resumed: Sequence[str] = ()
 
 
+@dataclass(eq=False)
 class Journal:
     """Trials, limits and environment of one run. Each call has written what it adds to disk when it returns."""
 
-    def __init__(
-        self,
-        folder: RunFolder,
-        plan: Plan,
-        cells: Sequence[Cell],
-        environment: dict[str, JsonValue],
-        earlier: Earlier | None = None,
-    ) -> None:
-        had = earlier or Earlier([])
-        self.folder = folder
-        self.plan = plan
-        self.cells = cells
+    folder: RunFolder
+    plan: Plan
+    cells: Sequence[Cell]
+    environment: dict[str, JsonValue]
+    earlier: Earlier | None = None
+
+    def __post_init__(self) -> None:
+        had = self.earlier or Earlier([])
         self.trials = list(had.trials)
         self.limits = list(had.limits)
         self.profiles = list(had.profiles)
@@ -176,9 +173,8 @@ class Journal:
         # New for each resumption, and short enough for the name of an index or table.
         used = {trial.trial.partition("_")[0] for trial in had.trials}
         self.token = next(token for _ in count() if (token := secrets.token_hex(3)) not in used)
-        self._environment = environment
         self._resumed = list(had.resumed)
-        self.resumed = earlier is not None
+        self.resumed = self.earlier is not None
 
     def write(self, *, complete: bool) -> RunSummary:
         summary = summary_of(
@@ -187,7 +183,7 @@ class Journal:
             self.cells,
             self.trials,
             complete=complete,
-            environment=self._environment,
+            environment=self.environment,
             limits=self.limits,
             profiles=self.profiles,
             resumed=self._resumed,
@@ -214,8 +210,8 @@ class Journal:
 
     def add_sink(self, sink: str, settings: SinkSettings) -> None:
         """Stores a sink's settings. Raises ResultsError if they differ from those of a resumed run's trials."""
-        environment = with_sink(self._environment, sink, settings)
-        found = between("environment", self._environment, environment) if self.resumed else ()
+        environment = with_sink(self.environment, sink, settings)
+        found = between("environment", self.environment, environment) if self.resumed else ()
         if changed := [each.in_words for each in found if each.a != ABSENT]:
             raise ResultsError(f"{self.folder.path}: cannot be resumed; {'; '.join(changed)}; undo that, or race again")
-        self._environment = environment
+        self.environment = environment

@@ -26,18 +26,10 @@ from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.checks import file_hashes
 from sinkbench.plan.entries import load_queries
 from sinkbench.plan.plan import CapacityPlan, Plan
+from sinkbench.race import preparation
 from sinkbench.race.canary import check_pipelines
 from sinkbench.race.leftovers import check_alone, check_groups, sweep
 from sinkbench.race.lock import StarterNote, held_folder, only_race
-from sinkbench.race.preparation import (
-    check_disk,
-    check_plan,
-    create_named_targets,
-    preflight,
-    prepare_faults,
-    try_faults,
-    validate_configs,
-)
 from sinkbench.race.race import Race
 from sinkbench.race.resume import Earlier, Journal, Unfinished
 from sinkbench.results import FILES, RECORDS, RunSummary
@@ -62,7 +54,7 @@ def run_plan(
         cells = expand(plan, stack.workers)
         if plan.queries is not None:
             load_queries(CHECKOUT / plan.queries)
-        check_plan(plan, cells, stack, records)
+        preparation.check_plan(plan, cells, stack, records)
         check_writable(results)
         session = opened.enter_context(_Session(stack, plan, cells, console, records))
         environment = session.open(ports)
@@ -126,10 +118,10 @@ class _Session(ExitStack):
             self._say(f"{few}; --trials {fewest} is enough")
         if self._records is not None:
             self._say(f"records: {self._records.facts.in_words}")
-        check_disk(self._stack)
-        prepare_faults(self._cells, self._stack, self._say)
+        preparation.check_disk(self._stack)
+        preparation.prepare_faults(self._cells, self._stack, self._say)
         self._start()
-        try_faults(self._cells, self._stack)
+        preparation.try_faults(self._cells, self._stack)
         self._cluster = self._connected(self._stack)
         for number, variables in enumerate(dict.fromkeys(cell.variables for cell in self._cells if cell.variables), 1):
             self._cluster.siblings[variables] = self._connected(self._sibling(number, dict(variables)))
@@ -157,8 +149,8 @@ class _Session(ExitStack):
     def _checked(self, cluster: Cluster) -> dict[str, JsonValue]:
         """Checks the cells that are measured on a stack; returns its environment."""
         cells = [cell for cell in self._cells if self._cluster.of(cell) is cluster]
-        plugins = preflight(cluster, cells)
-        validate_configs(cluster, cells, self._say)
+        plugins = preparation.preflight(cluster, cells)
+        preparation.validate_configs(cluster, cells, self._say)
         for thing in sweep(cluster):
             self._say(f"removed what an earlier run left behind: {thing}")
         check_alone(cluster)
@@ -185,7 +177,7 @@ class _Session(ExitStack):
                 self._say(f"{how}; the finished trials are in {folder.path}{left}")
             raise
         if self._found_running:
-            create_named_targets(self._stack)
+            preparation.create_named_targets(self._stack)
             if not self._stack.endpoints.shared and self._stack.own_container is None:
                 self._say("the stack was up before and stays up; `sinkbench down` stops it")
         return summary

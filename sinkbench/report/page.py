@@ -53,10 +53,7 @@ def sections_of(kept: StoredRun, folder: Path) -> list[PageSection]:
     files, unread = _files(folder)
     names = {cell.cell: cell_name(cell, summary) for cell in summary.cells}
     names |= {trial.cell: trial.label for trial in kept.trials if trial.cell not in names}
-    pictures: dict[str, list[Figure | None]] = {
-        "cells": [charts.against_tasks(summary), charts.against_load(summary)],
-        "cpu": [charts.cpu(summary)],
-    }
+    pictures = {"cells": [charts.against_tasks(summary), charts.against_load(summary)], "cpu": [charts.cpu(summary)]}
     found = []
     for section in sections(summary, _WIDE, kept.trials):
         figures = [figure for figure in pictures.get(section.key, ()) if figure is not None]

@@ -2,7 +2,7 @@
 
 A value that was not measured is None (`null` in the files), never 0. Unknown fields of a file are ignored."""
 
-# ruff: noqa: F403 - each module says in `__all__` what it gives
+# ruff: noqa: F403 - all records are given here, whatever module they are in
 
 from sinkbench.results.base import *
 from sinkbench.results.cell import *

@@ -4,10 +4,6 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = [
-    "Amount", "Audit", "Fit", "Interval", "RatePerSecond", "RatioTo", "Reconciliation", "Record", "Spread", "Whole",
-]  # fmt: skip
-
 Whole = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0)]
 

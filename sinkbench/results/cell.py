@@ -5,27 +5,8 @@ from collections.abc import Iterable
 from pydantic import computed_field
 
 from loadgen.summary import ClockOffset
+from sinkbench.results import figures as parts
 from sinkbench.results.base import Amount, Audit, RatePerSecond, RatioTo, Reconciliation, Record, Spread, Whole
-from sinkbench.results.figures import (
-    Asked,
-    Bloat,
-    Bottleneck,
-    Connections,
-    Cost,
-    Durability,
-    JvmCpu,
-    Lag,
-    LatencyMs,
-    Memory,
-    Pool,
-    Reads,
-    Reason,
-    Recovery,
-    Rescale,
-    SearchStep,
-)  # fmt: skip
-
-__all__ = ["CellSummary", "TrialRecord", "settled"]
 
 
 class _OfCell(Record):
@@ -55,7 +36,7 @@ class _OfCell(Record):
     """What the sink's services were set to for the time of a trial, by the service."""
     variables: dict[str, str] = {}
     """What the services' run scripts were started with, besides what all cells of the run share."""
-    pool: Pool | None = None
+    pool: parts.Pool | None = None
     """None of what does not go through a pooler, and where it cannot be told."""
     connector: str | None = None
     """The class of the connector, as its configuration names it; None if none was made."""
@@ -64,34 +45,34 @@ class _OfCell(Record):
     failed_tasks: Whole = 0
     failure: str | None = None
     """The first line of the cause that a failed task gave."""
-    connections: Connections = Connections()
-    latency_ms: LatencyMs | None = None
+    connections: parts.Connections = parts.Connections()
+    latency_ms: parts.LatencyMs | None = None
     """From due to stored, after the warm-up."""
-    searchable_ms: LatencyMs | None = None
+    searchable_ms: parts.LatencyMs | None = None
     """From due to found by a search; None in a sink where that is when it is stored."""
     cpu_seconds_per_million: dict[str, Amount | None] = {}
-    jvm_cpu_seconds_per_million: dict[str, JvmCpu] = {}
+    jvm_cpu_seconds_per_million: dict[str, parts.JvmCpu] = {}
     """By service; only those whose JVMs can be seen."""
     compiling_share: Amount | None = None
     """Share of the CPU time of all services that went into compiling; None if nothing tells."""
-    peak_memory: dict[str, Memory] = {}
+    peak_memory: dict[str, parts.Memory] = {}
     """By service, of Kafka, Connect and the cell's own sink; only those that can be seen."""
     fetched_bytes_per_record: Amount | None = None
     """Bytes that the tasks' consumers received from Kafka."""
     limit_records_per_second: Amount | None = None
     efficiency: Amount | None = None
     """The rate divided by the sink's limit."""
-    bottleneck: Bottleneck | None = None
+    bottleneck: parts.Bottleneck | None = None
     reads_per_second: Amount | None = None
     """The queries asked during the load, each second; None: none."""
     reads_from: str | None = None
     """`standby` if a standby got them; None: the primary."""
-    reads: Reads | None = None
+    reads: parts.Reads | None = None
     readers: Whole | None = None
     """Further consumer groups that read the topic during the load; None: none."""
-    queries: list[Asked] = []
+    queries: list[parts.Asked] = []
     """What the index or table answered after the load; empty if nothing was asked."""
-    durability: Durability | None = None
+    durability: parts.Durability | None = None
     """None if it could not be read; of a cell also where its trials did not agree."""
     fault: str | None = None
     of_capacity: Amount | None = None
@@ -100,11 +81,11 @@ class _OfCell(Record):
     """Under a fault, records that were in the topic before the connector started; None: they came at a rate."""
     offered_records_per_second: Amount | None = None
     """The rate at which records were offered; of a capacity, that which was confirmed. None of a drain."""
-    lag: Lag | None = None
+    lag: parts.Lag | None = None
     """Of a cell, of the valid trial whose lag grew most."""
-    rescale: Rescale | None = None
+    rescale: parts.Rescale | None = None
     """None of a connector that kept its tasks; of a cell, medians of the valid trials."""
-    recovery: Recovery | None = None
+    recovery: parts.Recovery | None = None
     """None if nothing was to be broken; of a cell, over the valid trials."""
     foreign_cores: Amount | None = None
     """Busy with other work, or stolen, while the trial drained; of a cell the most, as of the next three."""
@@ -116,11 +97,11 @@ class _OfCell(Record):
     """Cores that sinkbench itself and the workers' metrics took while the trial drained."""
     audit: Audit | None = None
     """None without an audit; of a cell, the sum over all trials, since an invalid trial must not hide a loss."""
-    bloat: Bloat | None = None
+    bloat: parts.Bloat | None = None
     """None of a load without changes; of a cell, medians of the valid trials, and sums over all of what went wrong."""
     notes: list[str] = []
     """What a reader must know of numbers that may be used, such as counts that disagree."""
-    reasons: list[Reason] = []
+    reasons: list[parts.Reason] = []
     """Why the numbers must not be used; empty if they may be."""
 
     @computed_field  # type: ignore[prop-decorator]
@@ -195,7 +176,7 @@ class CellSummary(_OfCell):
     """One cell over all its trials: an item of `cells` in summary.json; `reasons` only if no trial is valid."""
 
     trials: Whole
-    search: list[SearchStep] = []
+    search: list[parts.SearchStep] = []
     records_per_second: RatePerSecond | None = None
     """Of the valid trials; None if there are none, or if no rate may be quoted (`at_least`)."""
     fastest_trial: Amount | None = None
@@ -206,9 +187,9 @@ class CellSummary(_OfCell):
     """The most that Kafka, Connect and the cell's own sink held together at one moment; None if one was not seen."""
     disk_bytes_per_record: Spread | None = None
     """What the sink's index or table took on its disk after a flush, for each stored row."""
-    cost: Cost | None = None
+    cost: parts.Cost | None = None
     """By the run's prices; None without any, and if the rate may not be quoted."""
-    at_least: Reason | None = None
+    at_least: parts.Reason | None = None
     """Why the rate may not be quoted, and is in no comparison. Its figures are the `fastest_trial` of the valid ones,
     whose CPU time, memory and disk stand here, and `records_per_second` where that is a lower bound."""
     efficiency_by_block: Spread | None = None
@@ -221,7 +202,7 @@ class CellSummary(_OfCell):
     """Figures without a field of their own, by name."""
     passed: bool
     """Whether the numbers may be used and everything that is checked held."""
-    faults: list[Reason] = []
+    faults: list[parts.Reason] = []
     """What is wrong with the cell, the cause before its consequences; empty if it passed."""
     verdict: str
     """The faults in words, or why the rate must not be quoted (`at_least`), or "ok"."""

@@ -7,11 +7,6 @@ from pydantic import Field
 from sinkbench.errors import ReasonCode
 from sinkbench.results.base import Amount, Interval, RatioTo, Record, Whole
 
-__all__ = [
-    "Act", "Asked", "Bloat", "Bottleneck", "Connections", "Cost", "Durability", "JvmCpu", "Lag", "LatencyMs",
-    "Memory", "Pool", "Prices", "Reads", "Reason", "Recovery", "Rescale", "SearchStep",
-]  # fmt: skip
-
 
 class Reason(Record):
     """Why figures must not be used, or what is wrong with a cell: a code for programs, a text for people."""

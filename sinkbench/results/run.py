@@ -1,7 +1,5 @@
 """A whole run, with what each stage of its path can do alone."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import JsonValue
@@ -11,12 +9,6 @@ from sinkbench.errors import ReasonCode
 from sinkbench.results.base import Amount, Fit, Interval, RatioTo, Record, Spread, Whole
 from sinkbench.results.cell import CellSummary
 from sinkbench.results.figures import Prices
-
-__all__ = [
-    "FILES", "RECORDS", "Limit", "LimitInBlock", "LimitStep", "Noise", "Overhead", "PlanRef",
-    "Profile", "RunSummary", "Scaling", "ScalingPoint",
-]  # fmt: skip
-
 
 FILES = "files"
 """The key of an environment with the SHA-256 of each file that the plan names, by the file; absent if none."""
@@ -135,7 +127,7 @@ class Noise(Record):
     ratio: RatioTo
     smallest_difference_percent: Amount
     """The half width of that interval: a difference below it is not seen."""
-    by_cpu: Noise | None = None
+    by_cpu: "Noise | None" = None
     """The same by the CPU time for the same records, in place of the rate; None if that was not measured."""
 
 

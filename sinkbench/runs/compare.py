@@ -1,7 +1,5 @@
 """Two runs compared cell by cell."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,17 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, NamedTuple
 
-from sinkbench.analysis.intervals import (
-    ALPHA,
-    FEWEST_BLOCKS,
-    FEWEST_PAIRS,
-    holm,
-    p_value,
-    paired_p_value,
-    ratio_by_block,
-    ratio_of_medians,
-    smallest_difference,
-)
+from sinkbench.analysis import intervals
 from sinkbench.analysis.rates import median_known
 from sinkbench.analysis.samples import MUCH_FOREIGN
 from sinkbench.analysis.stalls import MUCH_STALLED
@@ -185,7 +173,7 @@ def _looked_at(figure: _Figure, a: StoredRun, b: StoredRun, one: CellSummary, ot
     if paired:
         shared = sorted(dict(found[0]).keys() & dict(found[1]).keys())
         first, second = ([dict(values)[block] for block in shared] for values in found)
-    fewest = FEWEST_PAIRS if paired else FEWEST_BLOCKS
+    fewest = intervals.FEWEST_PAIRS if paired else intervals.FEWEST_BLOCKS
     few = [f"{len(rates)} valid in run {run}" for run, rates in (("A", first), ("B", second)) if len(rates) < fewest]
     ratio, interval = _ratio(first, second, paired=paired) if first and second else (None, None)
     if ratio is None or interval is None or few:
@@ -197,8 +185,8 @@ def _looked_at(figure: _Figure, a: StoredRun, b: StoredRun, one: CellSummary, ot
 
 def _ratio(a: Sequence[float], b: Sequence[float], *, paired: bool) -> tuple[float | None, Interval | None]:
     if not paired:
-        return ratio_of_medians(b, a)
-    found = ratio_by_block("", *(dict(enumerate(values)) for values in (b, a)))
+        return intervals.ratio_of_medians(b, a)
+    found = intervals.ratio_by_block("", *(dict(enumerate(values)) for values in (b, a)))
     return (None, None) if found is None else (found.estimate, found.interval)
 
 
@@ -215,7 +203,7 @@ def _span(values: Sequence[float]) -> str:
     return f"{min(values):{form}} to {max(values):{form}}"
 
 
-def _explained(found: Iterable[Disturbance]) -> dict[Verdict, str]:
+def _explained(found: "Iterable[Disturbance]") -> dict[Verdict, str]:
     sides: dict[Verdict, list[str]] = {}
     for each in found:
         sides.setdefault(each.explains, []).append(each.in_words)
@@ -251,12 +239,12 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
 
 
 def _judged(pairs: Sequence[_Pair]) -> list[Compared]:
-    alone = [(paired_p_value if pair.paired else p_value)(pair.a, pair.b) for pair in pairs]
-    corrected = holm(alone)
+    alone = [(intervals.paired_p_value if pair.paired else intervals.p_value)(pair.a, pair.b) for pair in pairs]
+    corrected = intervals.holm(alone)
     # The level at which the next p value would be significant.
-    left = sum(each > ALPHA for each in corrected)
+    left = sum(each > intervals.ALPHA for each in corrected)
     return [
-        _verdict(pair, p, whole, len(pairs), ALPHA / max(1, left))
+        _verdict(pair, p, whole, len(pairs), intervals.ALPHA / max(1, left))
         for pair, p, whole in zip(pairs, alone, corrected, strict=True)
     ]
 
@@ -266,16 +254,16 @@ def _verdict(pair: _Pair, alone: float, corrected: float, cells: int, level: flo
     verdict = pair.figure.more if pair.ratio > 1 else pair.figure.less
     medians = statistics.median(pair.a), statistics.median(pair.b)
     bare = Compared(pair.name, verdict, "", *medians, pair.ratio, pair.interval)
-    if apart and corrected <= ALPHA:
+    if apart and corrected <= intervals.ALPHA:
         if verdict in pair.disturbed:
             return replace(bare, verdict="cannot tell", why=f"{pair.disturbed[verdict]}, which can explain {verdict}")
         return bare
-    smallest = smallest_difference(pair.b, pair.a, pair.interval, level, paired=pair.paired)
+    smallest = intervals.smallest_difference(pair.b, pair.a, pair.interval, level, paired=pair.paired)
     if smallest is None:
         trials = f"{len(pair.a)} and {len(pair.b)} valid trials are too few"
         return replace(bare, verdict=TOO_FEW, why=f"{trials} to test {cells} cells at once")
     why = ""
-    if apart or corrected <= ALPHA:
+    if apart or corrected <= intervals.ALPHA:
         values = f"p {significant(alone, 2)}, corrected {significant(corrected, 2)}"
         why = f"interval and test of {cells} cells at once do not agree ({values})"
     why = "; ".join(

@@ -1,7 +1,5 @@
 """A client of Kafka Connect's REST interface that waits for rebalances to end, and its answers."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping

@@ -1,8 +1,6 @@
 """Worker processes that run one function each and do not outlive the controller. They are forks of one process, which
 is cheaper than new interpreters; pickled arguments pass through a socket, since command lines are visible to others."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -17,20 +17,7 @@ from sinkbench.analysis.replication import ReplicationState
 from sinkbench.analysis.settable import Given, Settable
 from sinkbench.bottleneck.rules import Rule
 from sinkbench.errors import StackError
-from sinkbench.sinks.values import (
-    ArrivalWatch,
-    Checkup,
-    Created,
-    Destination,
-    PoolReading,
-    Proposal,
-    SinkBloat,
-    SinkOthers,
-    SinkPooling,
-    SinkReading,
-    SinkSettings,
-    Writer,
-)
+from sinkbench.sinks import values
 from sinkbench.stack import Endpoint, Endpoints
 from sinkbench.stack.registry import DeclaredSink
 from sinkbench.stack.smalldisk import SmallDisk
@@ -56,7 +43,7 @@ class ServiceSettings(Protocol):
 
 
 class ArrivalTimes(Protocol):
-    def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[ArrivalWatch]:
+    def watch(self, target: str, interval_seconds: float) -> AbstractContextManager[values.ArrivalWatch]:
         """Watches `target` while the context lasts, also if the sink's connection is lost; at that interval, in another
         thread, if the sink does not keep the times itself."""
 
@@ -68,7 +55,7 @@ class ArrivalTimes(Protocol):
 class OtherClients(Protocol):
     """Distinguishes other clients of the sink from the trial's."""
 
-    def seen(self) -> SinkOthers:
+    def seen(self) -> values.SinkOthers:
         """Other clients' open connections, and the records that were written so far."""
 
     def drop(self, name: str) -> None:
@@ -106,7 +93,7 @@ class Changes(Protocol):
     def versions(self, target: str, run: str) -> Iterator[tuple[list[str], npt.NDArray[np.int64]]]:
         """The key and `bench.seq` of every row of `run`, in any order. Raises TargetError if the rows have no key."""
 
-    def bloat(self, target: str) -> SinkBloat:
+    def bloat(self, target: str) -> values.SinkBloat:
         """What changes have left in `target`; read before a connector is created and after it is deleted."""
 
 
@@ -117,10 +104,10 @@ class Filling(Protocol):
 
 
 class PoolerSettings(Protocol):
-    def read(self) -> SinkPooling:
+    def read(self) -> values.SinkPooling:
         """The pooler's settings."""
 
-    def connections(self) -> PoolReading:
+    def connections(self) -> values.PoolReading:
         """Its connections now, and how long clients wait. Called in another thread than the sink's other methods."""
 
 
@@ -184,7 +171,7 @@ class Sink(Protocol):
 
     capabilities: Capabilities
 
-    def create(self, target: str, file: Path | None = None) -> Created:
+    def create(self, target: str, file: Path | None = None) -> values.Created:
         """Creates an empty index or table, marked as sinkbench's, where the connectors write from now on, as `file` (or
         the sink's own) defines. Raises TargetError, which ends the run, if that cannot be used, else StackError."""
 
@@ -197,7 +184,7 @@ class Sink(Protocol):
     def offer_default(self) -> None:
         """Creates what connector files write to unchanged, the index or table "tides", if it does not exist."""
 
-    def read(self, target: str) -> SinkReading:
+    def read(self, target: str) -> values.SinkReading:
         """Its state now; cheap enough for four calls a second."""
 
     def settle(self, target: str) -> None:
@@ -209,7 +196,7 @@ class Sink(Protocol):
     def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
         """`bench.seq` of every record of `run` in `target`, in chunks, in any order."""
 
-    def settings(self, target: str, config: Mapping[str, str]) -> SinkSettings:
+    def settings(self, target: str, config: Mapping[str, str]) -> values.SinkSettings:
         """Settings of the server or `target` for sessions of a connector with this configuration; None is unknown."""
 
     def writes(self, target: str) -> int | None:
@@ -265,7 +252,7 @@ class SinkKind(DeclaredSink):
             nearest name, if there is none."""
 
     open: Callable[[Endpoints, Path], Sink]
-    writers: Mapping[str, Callable[[Destination], Writer]]
+    writers: Mapping[str, Callable[[values.Destination], values.Writer]]
     rules: tuple[Rule, ...] = ()
     target_ending: str | None = None
     columns: bool = False
@@ -277,6 +264,6 @@ class SinkKind(DeclaredSink):
     refuses: tuple[str, ...] = ()
     full_disk: Literal["guarded", "small disk"] | None = None
     misfits: Callable[[Mapping[str, str], Offered, Endpoint | None], Iterable[Misfit]] | None = None
-    propose: Callable[[Survey, Path, str], Proposal] | None = None
-    checkup: Checkup | None = None
+    propose: Callable[[Survey, Path, str], values.Proposal] | None = None
+    checkup: values.Checkup | None = None
     existing: Callable[[Endpoints, str], Existing] | None = None

@@ -158,7 +158,7 @@ class Faults:
     """What can be done to single services. The next `up` undoes what a killed controller left.
 
     Attributes:
-        act: does kill, stop (which waits for its end), start, freeze, thaw, isolate or rejoin to a service.
+        act: does kill (SIGKILL), stop (which waits for its end), start, freeze (SIGSTOP), thaw, isolate or rejoin.
         wait_for: waits until a service that was started is ready.
         can_isolate: whether a service can be disconnected from the network.
         proxies: the proxy between workers and sinks; None if none is possible.
@@ -175,38 +175,12 @@ class Faults:
     promotion: Callable[[str], Roles | None] = lambda sink: None
     hold: Callable[[str, float | None, int | None], AbstractContextManager[None]] | None = None
 
-    def kill(self, service: str) -> None:
-        """Kills it with SIGKILL."""
-        self.act("kill", service)
-
-    def stop(self, service: str) -> None:
-        self.act("stop", service)
-
-    def start(self, service: str) -> None:
-        """Starts it again and waits until it is ready."""
-        self.act("start", service)
-        self.wait_for(service)
-
-    def freeze(self, service: str) -> None:
-        """Suspends its processes (SIGSTOP): its connections stay open, and nothing answers."""
-        self.act("freeze", service)
-
-    def thaw(self, service: str) -> None:
-        self.act("thaw", service)
-        self.wait_for(service)
-
-    @property
-    def isolation(self) -> Faults | None:
-        """Has `isolate` and `rejoin`; None if services share one network."""
-        return self if self.can_isolate else None
-
-    def isolate(self, service: str) -> None:
-        """From now on the service reaches nothing, and nothing reaches it."""
-        self.act("isolate", service)
-
-    def rejoin(self, service: str) -> None:
-        self.act("rejoin", service)
-        self.wait_for(service)
+    def do(self, what: str, service: str) -> None:
+        """Does one of these to a service. `freeze` suspends its processes: its connections stay open, and nothing
+        answers. After `isolate` it reaches nothing, and nothing reaches it. Waits until what was undone is ready."""
+        self.act(what, service)
+        if what in ("start", "thaw", "rejoin"):
+            self.wait_for(service)
 
 
 class Stack(Protocol):

@@ -11,15 +11,7 @@ from pathlib import Path
 
 from loadgen.client import format_client_config
 from sinkbench.errors import StackError
-from sinkbench.stack.certificates import (
-    LOCAL_NAMES,
-    Signed,
-    files_of_processes,
-    issue,
-    make_authority,
-    passwords_in,
-    write_file,
-)
+from sinkbench.stack import certificates
 from sinkbench.stack.security import ACCOUNT, OF_CONTAINERS, Security
 from sinkbench.topology import MOST_WORKERS
 
@@ -47,7 +39,7 @@ def copied(home: Path, files: Mapping[str, bytes]) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, content in files.items():
-            write_file(folder / name, content)
+            certificates.write_file(folder / name, content)
     except OSError as error:
         raise StackError(f"{error.filename}: {error.strerror}; set SINKBENCH_HOME to another folder") from None
     return folder
@@ -57,14 +49,16 @@ def names_of_containers(nodes: Sequence[str], project: str) -> list[str]:
     """Returns all names of containers: those for the host, services, and single containers of scaled services."""
     scaled = {"connect": MOST_WORKERS, "loadgen": MOST_LOADGENS}
     own = [f"{project}-{service}-{number}" for service, most in scaled.items() for number in range(1, most + 1)]
-    return [*LOCAL_NAMES, *nodes, *scaled, *own]
+    return [*certificates.LOCAL_NAMES, *nodes, *scaled, *own]
 
 
-def files_of_containers(security: Security, signed: Signed, authority: bytes) -> dict[str, dict[str, bytes]]:
+def files_of_containers(
+    security: Security, signed: certificates.Signed, authority: bytes
+) -> dict[str, dict[str, bytes]]:
     """Returns what each service's containers read, by service and file name."""
     inside, passwords = replace(security, folder=INSIDE), security.passwords
     found = {
-        **files_of_processes(inside, signed, authority),
+        **certificates.files_of_processes(inside, signed, authority),
         "ca.pem": authority,
         "users-loadgen": f"{ACCOUNT}:{passwords['loadgen']}\n".encode(),
         "client.properties": format_client_config(inside.kafka_settings).encode(),
@@ -92,21 +86,21 @@ def files_of_containers(security: Security, signed: Signed, authority: bytes) ->
 
 def make_all(folder: Path, nodes: Sequence[str], project: str) -> None:
     """Writes the files of all services to their folders below `folder`; passwords that exist are kept."""
-    security = Security(folder, passwords_in(folder / "controller", OF_CONTAINERS))
+    security = Security(folder, certificates.passwords_in(folder / "controller", OF_CONTAINERS))
     for service in ("authority", *OWN):
         (folder / service).mkdir(exist_ok=True)
     certificate, key = (folder / "authority" / name for name in ("ca.pem", "ca.key"))
     now = datetime.now(UTC)
     if not (certificate.exists() and key.exists()):
-        made = make_authority(now)
-        write_file(key, made.key)
-        write_file(certificate, made.certificate)
-    authority = Signed(certificate.read_bytes(), key.read_bytes())
-    signed = issue(authority, names_of_containers(nodes, project), now)
+        made = certificates.make_authority(now)
+        certificates.write_file(key, made.key)
+        certificates.write_file(certificate, made.certificate)
+    authority = certificates.Signed(certificate.read_bytes(), key.read_bytes())
+    signed = certificates.issue(authority, names_of_containers(nodes, project), now)
     for service, files in files_of_containers(security, signed, authority.certificate).items():
         for name, content in files.items():
             # Accounts differ between services; access is limited by who has the volume.
-            write_file(folder / service / name, content, mode=0o644)
+            certificates.write_file(folder / service / name, content, mode=0o644)
 
 
 if __name__ == "__main__":

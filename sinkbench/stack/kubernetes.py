@@ -1,8 +1,6 @@
 """The driver of clusters in a Kubernetes namespace (docs/kubernetes.md). It writes what it finds there as a stack file,
 and adds to `external` what the API and the kubelets tell: CPU time, memory, restarts and logs of pods."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import json
@@ -60,16 +58,11 @@ class Api:
     def _versions(self) -> dict[str, str]:
         return {each["name"]: each["preferredVersion"]["version"] for each in self.call("/apis")["groups"]}
 
-    def call(self, path: str, method: str = "GET", **options: Any) -> Any:
+    def call(self, path: str, method: str = "GET", **more: Any) -> Any:
         """Raises StackError, which names verb and resource if the account lacks a right."""
         with api_errors():
             return self._client.call_api(
-                path,
-                method,
-                auth_settings=["BearerToken"],
-                response_type="object",
-                _return_http_data_only=True,
-                **options,
+                path, method, auth_settings=["BearerToken"], response_type="object", _return_http_data_only=True, **more
             )
 
     def list(self, resource: str) -> Sequence[Object]:

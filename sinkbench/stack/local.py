@@ -13,21 +13,11 @@ import psutil
 
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.stack import Endpoints, Facts, Faults, Say, ServiceState, Stack, Usage
+from sinkbench.stack import Endpoints, Facts, Faults, Say, ServiceState, Stack, Usage, processes
 from sinkbench.stack.assembly import LOG_LINES, await_ready, checks, endpoints_of, proxy_targets, specs
 from sinkbench.stack.cores import can_hold, held_to, release
 from sinkbench.stack.home import Home
 from sinkbench.stack.meter import Meter
-from sinkbench.stack.processes import (
-    SERVICES_OF,
-    Supervisor,
-    check_ports_free,
-    command_line,
-    end_leftovers,
-    is_suspended,
-    resume,
-    suspend,
-)
 from sinkbench.stack.profiler import Profiler
 from sinkbench.stack.proxyserver import Proxies
 from sinkbench.stack.registry import OwnNodes, Place, Roles
@@ -73,7 +63,7 @@ class LocalStack(Stack):
     ) -> None:
         """`variables` are those of a sibling. A stack that is up has as many workers as it was started with."""
         home = Home(settings, variables)
-        self._supervisor = Supervisor(home.supervisor_config, home.socket)
+        self._supervisor = processes.Supervisor(home.supervisor_config, home.socket)
         there = [each for each in self._supervisor.programs() if service_of(each.name) == "connect"]
         self.settings = settings = settings.with_workers(len(there))
         self._is_sibling = variables is not None
@@ -136,7 +126,7 @@ class LocalStack(Stack):
     def facts(self) -> Facts:
         return Facts(
             command_lines={
-                name: words for name, pid in self._supervisor.pids().items() if (words := command_line(pid))
+                name: words for name, pid in self._supervisor.pids().items() if (words := processes.command_line(pid))
             },
             data_path=self.home,
         )
@@ -168,9 +158,9 @@ class LocalStack(Stack):
                 self._thaw_all()
                 self._start_missing(say)
                 return
-            end_leftovers(self.home)
+            processes.end_leftovers(self.home)
             _end_siblings(self)
-            check_ports_free(self.settings.ports())
+            processes.check_ports_free(self.settings.ports())
             check_memory(self.layout, psutil.virtual_memory().available)
             programs = ensure_distributions(self.checkout, self.settings.dist, say)
             self._home.stage(self.checkout)
@@ -198,7 +188,7 @@ class LocalStack(Stack):
         self._thaw_all()
         self._supervisor.shutdown()
         # A killed supervisord leaves its services running.
-        end_leftovers(self.home)
+        processes.end_leftovers(self.home)
         unmount_small_disk(self._home.small_disk)
         shutil.rmtree(self._home.runtime, ignore_errors=True)
         (self.home / "running.env").unlink(missing_ok=True)
@@ -228,8 +218,8 @@ class LocalStack(Stack):
         """Resumes all processes that a killed controller left frozen, or held to a share of the cores."""
         pids = self._supervisor.pids().values()
         release(pids)
-        for pid in filter(is_suspended, pids):
-            resume(pid)
+        for pid in filter(processes.is_suspended, pids):
+            processes.resume(pid)
 
     def _start_missing(self, say: Say) -> None:
         """Starts every node that does not run, and waits until all are ready. Raises StackError."""
@@ -264,7 +254,7 @@ class LocalStack(Stack):
     @property
     def faults(self) -> Faults:
         # `down` finds the proxy by this variable.
-        found = {SERVICES_OF: str(self.home)}
+        found = {processes.SERVICES_OF: str(self.home)}
 
         def hold(service: str, cores: float | None, memory_bytes: int | None) -> AbstractContextManager[None]:
             pids = [pid for name, pid in self._supervisor.pids().items() if service_of(name) == service]
@@ -288,7 +278,7 @@ class LocalStack(Stack):
         if what in ("freeze", "thaw"):
             if (pid := self._supervisor.pids().get(service)) is None:
                 raise StackError(f"{service} does not run; `sinkbench up` starts it")
-            (suspend if what == "freeze" else resume)(pid)
+            (processes.suspend if what == "freeze" else processes.resume)(pid)
             return
         getattr(self._supervisor, what)(service)
         # Otherwise an immediate start would find a killed service running.

@@ -1,7 +1,5 @@
 """The TCP proxy between workers and a sink: toxiproxy, built with Go, run as a child of this process; its client."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import socket

@@ -14,19 +14,7 @@ from sinkbench.metrics.names import UNREADY, cell_name, marked_name, product_nam
 from sinkbench.metrics.queries import job_of
 from sinkbench.metrics.rate import at_least_in_words
 from sinkbench.results import CellSummary, RunSummary
-from sinkbench.summary.answers import (
-    Answer,
-    Change,
-    Pair,
-    answers_of,
-    changes_of,
-    ends_of,
-    fastest_trial,
-    is_final,
-    left_out,
-    published_of,
-    unmatched,
-)
+from sinkbench.summary import answers
 
 DEFAULT_PLAN = "quick"
 _WHY_PUBLISHED = (
@@ -44,18 +32,18 @@ _WARMER = "race again while the stack is up (`sinkbench up` first), since warmin
 
 def answer_lines(summary: RunSummary) -> list[str]:
     """What a run shows, a paragraph each, the answer first; empty without cells to compare."""
-    found, missing = _answers(summary), left_out(summary)
+    found, missing = _answers(summary), answers.left_out(summary)
     if not found and missing:
         early = [cell.at_least.code for cell in missing if cell.passed and cell.at_least is not None]
         advice = "; ".join(dict.fromkeys(_ADVICE.get(code, _WARMER) for code in early))
         named = "; ".join(f"{cell_name(cell, summary)} ({_why(cell)})" for cell in missing)
         found = [f"No answer: {named}.{f' To have it: {advice}.' if advice else ''}"]
-    return [*found, *(line for each in changes_of(summary) if (line := _change(each, summary)))]
+    return [*found, *(line for each in answers.changes_of(summary) if (line := _change(each, summary)))]
 
 
 def published_lines(summary: RunSummary) -> list[str]:
     """The comparison of the published pipelines, and what it is one of; empty if they are not in the run."""
-    pair = published_of(summary)
+    pair = answers.published_of(summary)
     return [] if pair is None else [f"As published, {_compared(pair, summary)[:-1]}: {_WHY_PUBLISHED}."]
 
 
@@ -69,16 +57,19 @@ def _why(cell: CellSummary) -> str:
 
 
 def _answers(summary: RunSummary) -> list[str]:
-    jobs = [(cell, len(job_of(cell) or ()), len(cell.queries)) for cell in unmatched(summary)]
+    jobs = [(cell, len(job_of(cell) or ()), len(cell.queries)) for cell in answers.unmatched(summary)]
     said = [f"{cell_name(cell, summary)} answers {job} of {asked} queries from an index" for cell, job, asked in jobs]
     return [
         *([f"No two sinks do the same job: {', '.join(said)}."] if said else []),
-        *(_answer(each, summary) for each in answers_of(summary)),
-        *(f"{_compared(each, summary)}{_unfair((each.faster, each.slower), summary)}" for each in ends_of(summary)),
+        *(_answer(each, summary) for each in answers.answers_of(summary)),
+        *(
+            f"{_compared(each, summary)}{_unfair((each.faster, each.slower), summary)}"
+            for each in answers.ends_of(summary)
+        ),
     ]
 
 
-def _answer(found: Answer, summary: RunSummary) -> str:
+def _answer(found: answers.Answer, summary: RunSummary) -> str:
     asked = max((len(cell.queries) for cell in summary.cells), default=0)
     sinks = " or ".join(product_name(side.sink) for side in found.sides)
     sinks += {None: "", "reference": " through connectors of one design", "others": " through other connectors"}[
@@ -97,8 +88,8 @@ def _answer(found: Answer, summary: RunSummary) -> str:
     if (pair := found.pair) is not None:
         return f"{sinks}: {_compared(pair, summary)}{_unfair((pair.faster, pair.slower), summary)}"
     cells = [cell for side in found.sides for cell in side.undecided]
-    names = [f"{cell_name(cell, summary)} (queries not checked)" for cell in cells if is_final(cell)]
-    names += [marked_name(cell, summary) for cell in cells if not is_final(cell)]
+    names = [f"{cell_name(cell, summary)} (queries not checked)" for cell in cells if answers.is_final(cell)]
+    names += [marked_name(cell, summary) for cell in cells if not answers.is_final(cell)]
     names += [f"{key} (no trial)" for side in found.sides for key in side.missing]
     rates = f"{_fastest(found.fastest, summary)}." if len(found.fastest) > 1 else ""
     if (bound := found.bound()) is not None:
@@ -108,7 +99,7 @@ def _answer(found: Answer, summary: RunSummary) -> str:
 
 
 def _fastest(cells: Iterable[CellSummary], summary: RunSummary) -> str:
-    rates = (f"{cell_name(cell, summary)} {whole(fastest_trial(cell))}" for cell in cells)
+    rates = (f"{cell_name(cell, summary)} {whole(answers.fastest_trial(cell))}" for cell in cells)
     return f" Fastest trials, in records/s: {' and '.join(rates)}"
 
 
@@ -132,7 +123,7 @@ def _decide(cells: Sequence[CellSummary], summary: RunSummary) -> str:
     return ", ".join([*first, f"`sinkbench race{plan} --trials {trials}`"])
 
 
-def _compared(pair: Pair, summary: RunSummary) -> str:
+def _compared(pair: answers.Pair, summary: RunSummary) -> str:
     interval, faster, slower = pair.ratio.interval, cell_name(pair.faster, summary), cell_name(pair.slower, summary)
     searched, ends = pair.faster.mode == "capacity", pair if interval is None else interval
     sure = ""
@@ -145,12 +136,12 @@ def _compared(pair: Pair, summary: RunSummary) -> str:
     return f"{faster} {does} {times(pair.ratio.estimate)} times as many records/s as {slower}{sure}."
 
 
-def _change(found: Change, summary: RunSummary) -> str:
+def _change(found: answers.Change, summary: RunSummary) -> str:
     first, second, product = found.first, found.second, product_name(found.second.sink)
     if found.ratio is None:
         return ""
     estimate, low, high = found.ratio
-    not_final = [marked_name(cell, summary) for cell in (first, second) if not is_final(cell)]
+    not_final = [marked_name(cell, summary) for cell in (first, second) if not answers.is_final(cell)]
     end = f" (fastest trials; not final: {' and '.join(not_final)})." if not_final else "."
     if found.what == "batches":
         sizes = f"{whole(second.records_per_write)} records a request, not {whole(first.records_per_write)},"

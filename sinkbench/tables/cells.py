@@ -23,20 +23,10 @@ from sinkbench.metrics.rate import CELLS, at_least_in_words
 from sinkbench.metrics.recovery import RECOVERIES, RESCALES, STATUS
 from sinkbench.results import Bottleneck, CellSummary, Profile, RunSummary, TrialRecord
 from sinkbench.summary.thresholds import threshold_lines
+from sinkbench.tables import lines
 from sinkbench.tables.answers import answer_lines
 from sinkbench.tables.faults import fault_line, fault_lines, is_faults, matrix_table
 from sinkbench.tables.kafka import kafka_table
-from sinkbench.tables.lines import (
-    attribution_lines,
-    limit_line,
-    load_lines,
-    price_lines,
-    query_lines,
-    query_table,
-    record_lines,
-    scaling_line,
-    scaling_table,
-)
 from sinkbench.tables.percell import cell_table, cpu_table
 from sinkbench.tables.text import new_table, plain_text, words
 
@@ -59,11 +49,11 @@ def sections(summary: RunSummary, width: int = WIDTH, trials: Sequence[TrialReco
     found: list[tuple[str, str, Sequence[str | Table | None]]] = [
         ("cells", "Cells", _cells(summary, width)),
         ("thresholds", "Thresholds", threshold_lines(summary)),
-        ("queries", "Queries", [query_table(summary), cell_table(READS, summary), *query_lines(summary)]),
+        ("queries", "Queries", [lines.query_table(summary), cell_table(READS, summary), *lines.query_lines(summary)]),
         ("bottlenecks", "Bottlenecks and limits", _bottlenecks(summary)),
         ("cpu", "CPU time", [cpu_table(summary)]),
         ("memory", "Memory and disk", [cell_table(RESOURCES, summary)]),
-        ("cost", "Cost", [cell_table(COSTS, summary), *price_lines(summary)]),
+        ("cost", "Cost", [cell_table(COSTS, summary), *lines.price_lines(summary)]),
         ("pool", "Connection pool", [cell_table(POOLS, summary)]),
         ("durability", "Durability", [cell_table(DURABILITY, summary)]),
         ("notes", "Notes", remarks(summary)),
@@ -109,29 +99,29 @@ def heading(summary: RunSummary) -> list[str]:
 
 def remarks(summary: RunSummary) -> list[str]:
     """Faults and notes of each cell in full, and what holds for the whole run."""
-    lines = []
+    found = []
     for cell in summary.cells:
         name = cell_name(cell, summary)
-        lines += [f"{name}: {each}" for each in _wrong(cell)]
+        found += [f"{name}: {each}" for each in _wrong(cell)]
         if cell.at_least is not None:
             least = at_least_in_words(cell)
-            lines.append(f"{name}: {f'{least} records/s, ' if least else ''}{cell.at_least.text}")
-        lines += [f"* {name}: {note}" for note in cell.notes]
+            found.append(f"{name}: {f'{least} records/s, ' if least else ''}{cell.at_least.text}")
+        found += [f"* {name}: {note}" for note in cell.notes]
         if (foreign := much_foreign(cell, summary)) is not None:
-            lines.append(
+            found.append(
                 f"{name}: up to {foreign:.1f} cores were busy with other load"
                 f" ({cell.stolen_cores or 0.0:.1f} of them stolen by a hypervisor): compare runs of a quieter machine"
             )
-    lines += record_lines(summary)
+    found += lines.record_lines(summary)
     if is_load(summary):
-        return lines
+        return found
     rates = [rate for cell in summary.cells if (rate := usable_rate(cell)) is not None]
     if any(rate.interval is None and len(rate.values) > 1 for rate in rates):
-        lines.append("Ranges in brackets are min-max; confidence intervals need at least 5 trials.")
+        found.append("Ranges in brackets are min-max; confidence intervals need at least 5 trials.")
     overhead = [cell.monitoring_overhead_cores for cell in summary.cells if cell.monitoring_overhead_cores is not None]
     if overhead:
-        lines.append(f"Monitoring overhead: at most {percent(max(overhead))} of one core.")
-    return lines
+        found.append(f"Monitoring overhead: at most {percent(max(overhead))} of one core.")
+    return found
 
 
 def machine_in_words(environment: Mapping[str, JsonValue]) -> str:
@@ -180,22 +170,22 @@ def trial_table(summary: RunSummary, trials: Sequence[TrialRecord]) -> Table | N
 
 def _cells(summary: RunSummary, width: int) -> list[str | Table | None]:
     recovered = [cell_table(key, summary) for key in (RECOVERIES, STATUS)] if is_faults(summary) else []
-    law = scaling_table(summary.scaling) if summary.scaling else None
+    law = lines.scaling_table(summary.scaling) if summary.scaling else None
     return [
         *main_tables(summary, width),
         *recovered,
         law,
-        *map(scaling_line, summary.scaling),
+        *map(lines.scaling_line, summary.scaling),
         cell_table(CHANGES, summary),
-        *load_lines(summary),
+        *lines.load_lines(summary),
     ]
 
 
 def _bottlenecks(summary: RunSummary) -> list[str | Table | None]:
     found = [(cell_name(cell, summary), cell.bottleneck) for cell in summary.cells if cell.bottleneck is not None]
-    limits = map(limit_line, summary.limits)
+    limits = map(lines.limit_line, summary.limits)
     limited = (_limited(name, each) for name, each in found)
-    return [*limits, *limited, *map(_profiled, summary.profiles), *attribution_lines(summary)]
+    return [*limits, *limited, *map(_profiled, summary.profiles), *lines.attribution_lines(summary)]
 
 
 def _profiled(found: Profile) -> str:

@@ -69,14 +69,8 @@ def count(own: Resources, found: Measured) -> Audited:
     content, notes = _content(own)
     counts = {"compared": content.compared, "checked": content.checked, "altered": content.altered}
     made = found_rows.result().model_copy(update=counts)
-    audited = replace(
-        found.audited,
-        audit=made,
-        why_not="",
-        letters=letters,
-        content_notes=notes,
-        altered_ranges=content.altered_ranges,
-    )
+    audited = replace(found.audited, audit=made, why_not="", letters=letters)
+    audited = replace(audited, content_notes=notes, altered_ranges=content.altered_ranges)
     if isinstance(found_rows, VersionAudit):
         return replace(audited, wrong_keys=found_rows.wrong_keys())
     return replace(

@@ -1,12 +1,11 @@
 """One stack, its clients and its plan: what all trials of a run share."""
 
-from __future__ import annotations
-
 import re
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -49,38 +48,34 @@ def read_until(done: Callable[[Found], bool], read: Callable[[], Found], seconds
     return found
 
 
+@dataclass(eq=False)
 class Cluster:
-    """Clients and plan of one stack. `records` are your own records, if the plan loads these."""
+    """Clients and plan of one stack. `records` are your own records, if the plan loads these; `timeout_seconds` limits
+    requests to Kafka and the workers; None: the clients' default."""
 
     sampler = Sampler
 
-    def __init__(
-        self,
-        stack: Stack,
-        plan: Plan,
-        checkout: Path,
-        records: KeptRecords | None = None,
-        timeout_seconds: float | None = None,
-    ) -> None:
-        """`timeout_seconds` limits requests to Kafka and the workers; None: the clients' default."""
-        self.stack = stack
-        self.plan = plan
-        self.checkout = checkout
-        self.records = records
-        self._timeout = () if timeout_seconds is None else (timeout_seconds,)
+    stack: Stack
+    plan: Plan
+    checkout: Path
+    records: KeptRecords | None = None
+    timeout_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        self._timeout = () if self.timeout_seconds is None else (self.timeout_seconds,)
         self.siblings: dict[tuple[tuple[str, str], ...], Cluster] = {}
         """Of the stacks with variables, by these."""
         self._sinks: dict[str, Sink] = {}
         self._set: set[str] = set()
-        self.queries = [] if plan.queries is None else load_queries(checkout / plan.queries)
-        self._loadgens = Loadgens(stack.endpoints, records)
+        self.queries = [] if self.plan.queries is None else load_queries(self.checkout / self.plan.queries)
+        self._loadgens = Loadgens(self.stack.endpoints, self.records)
         self._find_services()
 
     @property
-    def all(self) -> list[Cluster]:
+    def all(self) -> "list[Cluster]":
         return [self, *self.siblings.values()]
 
-    def of(self, cell: Cell) -> Cluster:
+    def of(self, cell: Cell) -> "Cluster":
         """The cluster on whose stack the cell is measured."""
         return self.siblings.get(cell.variables, self)
 
@@ -125,12 +120,12 @@ class Cluster:
         self.close(loadgens=False)
         self._find_services()
 
-    def for_probes(self) -> Cluster:
+    def for_probes(self) -> "Cluster":
         """Returns the same stack with clients that time out after `BACKGROUND_SECONDS`; the caller closes it."""
         return Cluster(self.stack, self.plan, self.checkout, self.records, BACKGROUND_SECONDS)
 
     @contextmanager
-    def for_thread(self) -> Iterator[Cluster]:
+    def for_thread(self) -> "Iterator[Cluster]":
         """The same stack with own clients, for another thread. Load generators are shared: threads load in turn."""
         other = Cluster(self.stack, self.plan, self.checkout, self.records)
         other._loadgens = self._loadgens
@@ -235,7 +230,7 @@ class Cluster:
             needed(self.sink(sink).capabilities.service_settings, "service_settings").revert()
             self._set.discard(sink)
 
-    def hurry(self, others: Iterable[Cluster] = ()) -> None:
+    def hurry(self, others: "Iterable[Cluster]" = ()) -> None:
         """Makes all threads, and those of `others`, wait no longer for a dead worker of sinkbench's own stack: the race
         was interrupted, and the next one removes what is left. `others` may be closed."""
         if not self.stack.endpoints.shared and not self.connect.all_answer():

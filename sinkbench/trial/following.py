@@ -1,7 +1,5 @@
 """Runs a connector, samples it, and watches it until it has finished or makes no more progress."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

@@ -1,7 +1,5 @@
 """Names of a trial's topic, connector and table, which distinguish them from others', and their removal."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -29,7 +27,7 @@ class Names:
     connector: str
 
     @classmethod
-    def of(cls, trial: str) -> Names:
+    def of(cls, trial: str) -> "Names":
         return cls(trial, PREFIX + trial, PREFIX + trial)
 
     @property
@@ -38,11 +36,11 @@ class Names:
         return self.topic
 
     @property
-    def renamed(self) -> Names:
+    def renamed(self) -> "Names":
         return replace(self, connector=f"{self.connector}_renamed")
 
     @property
-    def second(self) -> Names:
+    def second(self) -> "Names":
         """Names for a second connector with its own topic."""
         return replace(self, topic=f"{self.topic}_second", connector=f"{self.connector}_second")
 

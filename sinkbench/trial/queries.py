@@ -1,7 +1,5 @@
 """Runs the plan's queries on a sink and compares the answers with DuckDB's on the sent records."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """Runs queries on a sink at a constant rate, open loop, in a separate process during a load."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

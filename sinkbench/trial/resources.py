@@ -1,7 +1,5 @@
 """Creates and removes what one trial uses: its topic, its connector, and its index or table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Event
@@ -40,7 +38,7 @@ class Resources:
         self.recording: AbstractContextManager[None] = nullcontext()
         self._variables: Mapping[str, str] = {}
 
-    def named(self, names: Names, cluster: Cluster | None = None) -> Resources:
+    def named(self, names: Names, cluster: Cluster | None = None) -> "Resources":
         """The same with other names, as for a second connector, or with other clients."""
         made = Resources(cluster or self.cluster, self.cell, names, self.records, self.observer)
         made._variables = self._variables

@@ -1,7 +1,5 @@
 """Reads each service at a fixed interval and keeps the readings as samples."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -41,7 +39,7 @@ class Sources:
     tasks: Callable[[], Mapping[str, float]] = dict
 
 
-def fresh_samples(sampler: Sampler) -> Iterator[list[Sample]]:
+def fresh_samples(sampler: "Sampler") -> Iterator[list[Sample]]:
     """Yields new samples as they come, without an end. Raises TrialFailed if the sampler hangs."""
     # Connect may have been rebalancing before it accepted the connector; no progress was due in that time.
     seen = len(sampler.samples)

@@ -281,18 +281,14 @@ def _bloat(own: Resources) -> SinkBloat | None:
     return None if own.cluster.plan.changes is None or changes is None else changes.bloat(own.names.target)
 
 
-def _bloat_since(before: SinkBloat | None, after: SinkBloat | None) -> Bloat | None:
-    if before is None or after is None:
+def _bloat_since(was: SinkBloat | None, now: SinkBloat | None) -> Bloat | None:
+    if was is None or now is None:
         return None
     # The counters of a restarted service begin at 0.
     deadlocks, rollbacks = (
         None if had is None or has is None else max(has - had, 0)
-        for had, has in ((before.deadlocks, after.deadlocks), (before.rollbacks, after.rollbacks))
+        for had, has in ((was.deadlocks, now.deadlocks), (was.rollbacks, now.rollbacks))
     )
     return Bloat(
-        dead_rows=after.dead_rows,
-        deadlocks=deadlocks,
-        rollbacks=rollbacks,
-        bytes_before=before.bytes,
-        bytes_after=after.bytes,
+        dead_rows=now.dead_rows, deadlocks=deadlocks, rollbacks=rollbacks, bytes_before=was.bytes, bytes_after=now.bytes
     )

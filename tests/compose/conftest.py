@@ -15,7 +15,7 @@ from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.engine import DockerEngine
-from tests.support.commands import QUICKLY_COMPILED, Run
+from tests.support.commands import QUICKLY_COMPILED, Run, succeeded
 from tests.support.latest import summary_of
 
 from .composed import OWNER, PROJECT, Raced, compose_in, log_with, sinkbench_in
@@ -98,8 +98,7 @@ def sinkbench(checkout: Path) -> Run:
 @pytest.fixture(scope="package")
 def raced(checkout: Path) -> Raced:
     """What `docker compose up --detach --wait` comes to when its race has ended."""
-    done = compose_in(checkout, "up", "--build", "--detach", "--wait", timeout=1500)
-    assert done.returncode == 0, done.stderr[-3000:]
+    succeeded(compose_in(checkout, "up", "--build", "--detach", "--wait", timeout=1500))
     log = log_with(checkout, "the race has ended with exit code", 400)
     assert "the race has ended with exit code 0" in log, log
     return Raced(log, summary_of(checkout))

@@ -12,7 +12,7 @@ import pytest
 from sinkbench.errors import SinkbenchError, StackError
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.stack.compose import ComposeStack
-from tests.support.commands import Run, started
+from tests.support.commands import Run, refuses, started, succeeded
 from tests.support.latest import summary_of, trials_of
 from tests.support.waiting import until
 
@@ -81,8 +81,7 @@ def test_more_workers_start_no_race_and_one_from_outside_gives_each_a_task_and_k
     assert "plan quick" not in log_with(checkout, "no race: the services were up already", 30)
     assert stack.workers == 4
     (checkout / "plans" / "pooled.yaml").write_text(POOLED)
-    done = sinkbench("race", "plans/pooled.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(sinkbench("race", "plans/pooled.yaml"))
     assert "loadgen-2" in sinkbench("status").stdout
     summary = summary_of(checkout)
     (pooled,) = summary["cells"]
@@ -134,7 +133,7 @@ def test_a_container_that_is_killed_makes_its_trial_invalid_by_name_and_is_start
     refused: list[str] = []
 
     def kill_and_race_inside() -> None:
-        stack.faults.kill("postgres")
+        stack.faults.do("kill", "postgres")
         done = compose("exec", "--no-TTY", "controller", "sinkbench/run", "race")
         refused.extend([str(done.returncode), done.stderr])
 
@@ -171,17 +170,17 @@ def test_a_container_that_hangs_and_one_that_ran_out_of_memory_are_told_with_the
 
 
 def test_a_worker_without_its_network_is_reached_by_nobody_until_it_has_it_back(stack: ComposeStack) -> None:
-    stack.faults.isolation.isolate("connect-2")
+    stack.faults.do("isolate", "connect-2")
     assert set(stack.endpoints.connect) == {"connect-1", "connect-3"}
     ask = ["docker", "exec", stack.container("connect-2").id, *CURL, "http://elasticsearch:9200/_cluster/health"]
     assert subprocess.run(ask, check=False, capture_output=True).returncode != 0
-    stack.faults.isolation.rejoin("connect-2")
+    stack.faults.do("rejoin", "connect-2")
     assert set(stack.endpoints.connect) == {"connect-1", "connect-2", "connect-3"}
     assert subprocess.run(ask, check=False, capture_output=True).returncode == 0
     with ConnectCluster([stack.endpoints.connect["connect-2"]]) as connect:
         assert connect.connectors() == []
     # One that a killed controller has left so.
-    stack.faults.isolation.isolate("pgbouncer")
+    stack.faults.do("isolate", "pgbouncer")
     stack.up(print)
     assert stack.endpoints.sinks["pgbouncer"].address.find("port=0") == -1
 
@@ -236,11 +235,9 @@ def test_a_race_that_is_stopped_cleans_up_and_its_container_ends_with_130(
     small = (checkout / "plans" / "small.yaml").read_text()
     (checkout / "plans" / "stopped.yaml").write_text(small.replace("trials: 1", "trials: 9"))
     monkeypatch.setenv("SINKBENCH_PLAN", "plans/stopped.yaml")
-    done = compose("up", "--detach", "--no-deps", "controller")
-    assert done.returncode == 0, done.stderr
+    succeeded(compose("up", "--detach", "--no-deps", "controller"))
     log_with(checkout, "[1 of 9]", 150)
-    refused = sinkbench("race", "plans/quick.yaml")
-    assert refused.returncode == 2
+    refused = refuses(sinkbench("race", "plans/quick.yaml"))
     assert "another race is running in this checkout (container controller, plan stopped" in refused.stderr
     compose("stop", "controller")
     found = json.loads(compose("ps", "--all", "--format", "json", "controller").stdout.splitlines()[0])

@@ -16,7 +16,7 @@ from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.security import OF_CONTAINERS, kept_security
 from sinkbench.topology import needed_bytes
 from tests.e2e.onetrial import one_trial
-from tests.support.commands import Run
+from tests.support.commands import Run, refuses, succeeded
 from tests.support.refusals import (
     do_not_convince_who_trusts_another_authority,
     refuse_plain_text,
@@ -53,11 +53,9 @@ def settings(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture(scope="module")
 def secured(settings: Settings, checkout: Path) -> ComposeStack:
     """The running containers."""
-    started = compose_in(checkout, "up", "--build", "--detach", "--wait", "--scale", "controller=0", timeout=1500)
-    assert started.returncode == 0, started.stderr[-3000:]
+    succeeded(compose_in(checkout, "up", "--build", "--detach", "--wait", "--scale", "controller=0", timeout=1500))
     # A second start makes another certificate, which nothing that runs has read.
-    again = sinkbench_in(checkout, "up")
-    assert again.returncode == 0, again.stdout + again.stderr
+    succeeded(sinkbench_in(checkout, "up"))
     return ComposeStack(settings, checkout)
 
 
@@ -104,8 +102,7 @@ def test_a_start_without_security_is_refused_with_what_to_do(
     secured: ComposeStack, sinkbench: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COMPOSE_FILE")
-    refused = sinkbench("up")
-    assert refused.returncode == 2
+    refused = refuses(sinkbench("up"))
     assert refused.stderr.strip().endswith(
         "kafka wants TLS and a password; set SINKBENCH_SECURITY=on, or run `sinkbench down --stack compose` first"
     )

@@ -14,7 +14,7 @@ from sinkbench.services.kafka import Kafka
 from sinkbench.settings import Settings, load_settings
 from sinkbench.stack.compose import ComposeStack
 from sinkbench.topology import needed_bytes
-from tests.support.commands import Run
+from tests.support.commands import Run, succeeded
 from tests.support.latest import summary_of
 
 from .composed import compose_in
@@ -95,10 +95,8 @@ def settings(checkout: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Run) ->
 def test_nodes_are_services_of_their_own_that_die_come_back_and_race(
     settings: Settings, sinkbench: Run, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    up = sinkbench("up", timeout=1500)
-    assert up.returncode == 0, up.stdout + up.stderr
-    status = sinkbench("status")
-    assert status.returncode == 0, status.stdout
+    succeeded(sinkbench("up", timeout=1500))
+    status = succeeded(sinkbench("status"))
     lines = {line.split()[0]: line for line in status.stdout.splitlines()}
     nodes = {node.name for node in settings.layout.nodes}
     assert all("running" in lines[name] and "127.0.0.1" in lines[name] for name in nodes), lines
@@ -116,8 +114,7 @@ def test_nodes_are_services_of_their_own_that_die_come_back_and_race(
 
     # The controller's container knows the nodes, and reaches them by their names.
     ask = ("run", "--rm", "--no-deps", "--no-TTY", "controller", "sinkbench/run", "status")
-    inside = compose_in(checkout, *ask)
-    assert inside.returncode == 0, inside.stdout + inside.stderr
+    inside = succeeded(compose_in(checkout, *ask))
     assert "kafka-2:9092" in inside.stdout
     assert f"topology {settings.layout.name}" in inside.stdout
 
@@ -131,16 +128,15 @@ def test_nodes_are_services_of_their_own_that_die_come_back_and_race(
     # One of each cluster dies, all at the same time.
     dead = {each.nodes[-1] for each in (settings.layout.kafka, settings.layout.postgres)}
     for name in dead:
-        stack.faults.kill(name)
+        stack.faults.do("kill", name)
     assert {state.name for state in stack.services() if state.state != "running"} == dead
     for name in sorted(dead):
-        stack.faults.start(name)
+        stack.faults.do("start", name)
     assert sinkbench("status").returncode == 0
     assert sinkbench("logs", "kafka-2").returncode == 0
 
     (checkout / "plans" / "clusters.yaml").write_text(PLAN)
-    raced = sinkbench("race", "plans/clusters.yaml", timeout=600)
-    assert raced.returncode == 0, raced.stdout + raced.stderr
+    succeeded(sinkbench("race", "plans/clusters.yaml", timeout=600))
     for cell in summary_of(checkout)["cells"]:
         assert cell["passed"] is True, cell
         assert cell["placement"] == {f"connect-{n}": 1 for n in range(1, settings.workers + 1)}

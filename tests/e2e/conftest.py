@@ -17,7 +17,7 @@ from sinkbench.sinks import Sink, open_sink
 from sinkbench.stack.local import LocalStack
 from tests.e2e.races import Quick
 from tests.support.browser import Browser, find
-from tests.support.commands import QUICKLY_COMPILED, Run, started
+from tests.support.commands import QUICKLY_COMPILED, Run, started, succeeded
 from tests.support.eventclient import Client
 
 OFFSET = 500
@@ -47,8 +47,7 @@ def stack(settings: Settings) -> Iterator[LocalStack]:
     """The running stack."""
     stack = LocalStack(settings)
     stack.down()
-    done = subprocess.run([sys.executable, "-m", "sinkbench", "up"], check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(subprocess.run([sys.executable, "-m", "sinkbench", "up"], check=False, capture_output=True, text=True))
     yield stack
     stack.down()
     # The logs stay, for whoever asks why a test has failed.

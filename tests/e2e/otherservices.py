@@ -28,6 +28,7 @@ from sinkbench.sinks.postgres.service import POSTGRES
 from sinkbench.stack import Endpoint
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.tools import find_java, find_postgres, find_program, run
+from tests.support.commands import succeeded
 from tests.support.ports import free_ports
 
 POM = CHECKOUT / "tests" / "e2e" / "versions" / "pom.xml"
@@ -121,8 +122,7 @@ def other_versions(settings: Settings) -> Path:
     shutil.rmtree(dist, ignore_errors=True)
     arch = {"x86_64": "amd64", "aarch64": "arm64v8"}[platform.machine()]
     command = [str(find_program("mvn", "maven")), "-q", "-B", "-f", str(POM), "package"]
-    done = run([*command, f"-Ddist={dist}", f"-Darch={arch}"], {**os.environ, "JAVA_HOME": str(find_java())})
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(run([*command, f"-Ddist={dist}", f"-Darch={arch}"], {**os.environ, "JAVA_HOME": str(find_java())}))
     for packed in dist.glob("postgres-*/*.txz"):
         subprocess.run(["bsdtar", "-xf", packed.name], cwd=packed.parent, check=True)
         packed.unlink()
@@ -269,8 +269,7 @@ def mariadb(settings: Settings) -> Iterator[MariaDbServer]:
         begins.chmod(0o644)
         data = ["--no-defaults", f"--datadir={folder / 'data'}"]
         install = ["mariadb-install-db", *data, "--auth-root-authentication-method=normal", "--skip-test-db"]
-        done = subprocess.run(install, capture_output=True, text=True, check=False, cwd=folder, **account)
-        assert done.returncode == 0, done.stdout + done.stderr
+        succeeded(subprocess.run(install, capture_output=True, text=True, check=False, cwd=folder, **account))
         command = [MARIADB, *data, f"--port={port}", f"--socket={folder / 'socket'}", "--bind-address=127.0.0.1"]
         command += [f"--pid-file={folder / 'pid'}", "--skip-name-resolve", f"--init-file={begins}"]
         with running(command, folder, problem, **account):

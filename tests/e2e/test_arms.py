@@ -6,7 +6,7 @@ import pytest
 
 from sinkbench.stack.local import LocalStack
 from tests.e2e.ownstacks import own_stack
-from tests.support.commands import Run
+from tests.support.commands import Run, refuses, succeeded
 from tests.support.latest import summary_of
 
 PLAN = """
@@ -23,8 +23,7 @@ def test_each_arm_has_its_own_configuration_and_compare_sets_them_against_each_o
     stack: LocalStack, sinkbench: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "arms.yaml").write_text(PLAN.replace("HEAD", "batch.size: 20"))
-    done = sinkbench("race", "arms.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(sinkbench("race", "arms.yaml"))
     base, head = summary_of(tmp_path)["cells"]
     assert [base["arm"], head["arm"]] == ["base", "head"]
     assert head["records_per_write"] <= 20 < base["records_per_write"]
@@ -36,8 +35,7 @@ def test_each_arm_has_its_own_configuration_and_compare_sets_them_against_each_o
 
 def test_a_version_that_no_worker_has_is_refused(stack: LocalStack, sinkbench: Run, tmp_path: Path) -> None:
     (tmp_path / "arms.yaml").write_text(PLAN.replace("HEAD", "connector.plugin.version: 9.9.9"))
-    done = sinkbench("race", "arms.yaml")
-    assert done.returncode == 2
+    done = refuses(sinkbench("race", "arms.yaml"))
     assert "but not 9.9.9; install it" in done.stdout + done.stderr
 
 
@@ -47,8 +45,7 @@ def test_arms_of_a_heap_and_of_settings_get_a_second_stack_that_leaves_nothing(s
     small = f"{{CONNECT_HEAP: 512m, POSTGRES_SETTINGS: {postgres}, KAFKA_SETTINGS: num.io.threads=4}}"
     with own_stack("stack of arms", 1700) as stack:
         (tmp_path / "arms.yaml").write_text(PLAN.replace("{overrides: {HEAD}}", f"{{variables: {small}}}"))
-        done = sinkbench("race", "arms.yaml")
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = succeeded(sinkbench("race", "arms.yaml"))
         assert "starting a stack with CONNECT_HEAP=512m, KAFKA_SETTINGS=num.io.threads=4, POSTGRES" in done.stdout
         found = summary_of(tmp_path)
         base, head = found["cells"]
@@ -63,7 +60,6 @@ def test_arms_of_a_heap_and_of_settings_get_a_second_stack_that_leaves_nothing(s
         (tmp_path / "arms.yaml").write_text(
             PLAN.replace("{overrides: {HEAD}}", "{variables: {POSTGRES_BIN: /nowhere}}")
         )
-        broken = sinkbench("race", "arms.yaml")
-        assert broken.returncode == 2
+        broken = refuses(sinkbench("race", "arms.yaml"))
         assert "postgres" in broken.stdout + broken.stderr
         assert stack.start_id() is None

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, TopicPartition
 from sinkbench.services.kafka import Kafka
 from sinkbench.stack.local import LocalStack
 from tests.e2e.races import left_behind
-from tests.support.commands import Run
+from tests.support.commands import Run, refuses, succeeded
 
 # A router with a condition, which only records show to be met.
 ROUTED = """
@@ -46,8 +46,7 @@ def test_ten_records_show_what_is_wrong_with_each_pipeline_and_nothing_of_them_s
     )
     (tmp_path / "broken.sql").write_text("CREATE TABLE tides (payload jsonb,);\n")
     (tmp_path / "lacking.sql").write_text("CREATE TABLE tides (id bigint GENERATED ALWAYS AS IDENTITY, p jsonb);\n")
-    done = sinkbench("race", "mine.yaml")
-    assert done.returncode == 2, done.stdout + done.stderr
+    done = refuses(sinkbench("race", "mine.yaml"))
     lines = done.stderr.splitlines()
     assert len(lines) == 4, done.stderr
     assert "elsewhere: 10 of 10 records did not arrive in postgres" in lines[0]
@@ -75,8 +74,7 @@ def test_a_group_that_a_connector_file_names_is_followed_and_removed_and_one_tha
         f'pipelines: [{{pipeline: postgres/jdbc, overrides: {{consumer.override.group.id: "{group}"}}}}]\ntrials: 1\n'
     )
     (tmp_path / "mine.yaml").write_text(plan + DRAIN)
-    done = sinkbench("race", "mine.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(sinkbench("race", "mine.yaml"))
     assert "0 lost, 0 duplicated" in done.stdout
     assert group not in kafka.groups()
     # Somebody else's.
@@ -84,8 +82,7 @@ def test_a_group_that_a_connector_file_names_is_followed_and_removed_and_one_tha
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group})
     consumer.commit(offsets=[TopicPartition(topic, 0, 0)], asynchronous=False)
     consumer.close()
-    refused = sinkbench("race", "mine.yaml")
-    assert refused.returncode == 2
+    refused = refuses(sinkbench("race", "mine.yaml"))
     assert f"the consumer group {group} of consumer.override.group.id exists" in refused.stderr
     assert group in kafka.groups()
     kafka.delete_group(group)

@@ -166,8 +166,8 @@ def test_a_trial_in_which_a_service_was_frozen_has_no_rate_and_names_the_service
     stack: LocalStack, tmp_path: Path, service: str, pipeline: str, cause: str, silent: str
 ) -> None:
     def freeze() -> None:
-        threading.Timer(10, stack.faults.thaw, [service]).start()
-        stack.faults.freeze(service)
+        threading.Timer(10, stack.faults.do, ["thaw", service]).start()
+        stack.faults.do("freeze", service)
 
     observer = When(lambda sample: (sample.stored or 0) > 50_000, freeze)
     record, samples = one_trial(stack, tmp_path, SMALL_BATCHES.format(pipeline), 150_000, observer=observer)

@@ -23,7 +23,7 @@ from sinkbench.sinks import open_sink, sinks_of
 from sinkbench.stack.local import PLUGINS, LocalStack
 from sinkbench.trial.cluster import Cluster
 from tests.e2e.races import remove_connectors
-from tests.support.commands import Run
+from tests.support.commands import Run, refuses, succeeded
 from tests.support.waiting import until
 
 ALL = sorted((CHECKOUT / "connectors").glob("*/*.json"))
@@ -134,14 +134,12 @@ def test_scaling_by_hand_spreads_the_tasks_evenly_and_names_the_nearest_of_a_con
     name = posted(CHECKOUT / "connectors" / "postgres" / "jdbc-pgbouncer.json")
     connect.wait_for_tasks(name, 3)
     command = [str(CHECKOUT / "scripts" / "scale"), name, "2"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(subprocess.run(command, capture_output=True, text=True, check=False, timeout=120))
     assert "6 of 6 tasks run" in done.stdout
     assert connect.config(name)["tasks.max"] == "6"
     found = connect.status(name)
     assert placement(found, stack.endpoints.worker_ids) == {"connect-1": 2, "connect-2": 2, "connect-3": 2}
-    misspelt = sinkbench("scale", "postgres-jdcb", "2")
-    assert misspelt.returncode == 2
+    misspelt = refuses(sinkbench("scale", "postgres-jdcb", "2"))
     assert re.search(f"postgres-jdcb: no such connector.*{name}", misspelt.stderr), misspelt.stderr
 
 
@@ -174,8 +172,7 @@ def test_an_override_that_would_change_nothing_is_refused_before_anything_is_cre
     topics = kafka.topics()
     entry = f"  - pipeline: {pipeline}\n    label: mine\n    overrides:\n      {override}\n"
     (tmp_path / "mine.yaml").write_text(f"pipelines:\n  - {pipeline}\n{entry}")
-    done = sinkbench("race", "mine.yaml")
-    assert done.returncode == 2, done.stdout + done.stderr
+    done = refuses(sinkbench("race", "mine.yaml"))
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert re.search(rf"mine.yaml:6: mine: .*{said}", done.stderr), done.stderr
     assert connect.connectors() == []

@@ -14,7 +14,7 @@ from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import NAMES, index_with, one_trial
 from tests.e2e.races import remove_connectors
-from tests.support.commands import Run
+from tests.support.commands import Run, refuses, succeeded
 from tests.support.silent import At
 from tests.support.waiting import until
 
@@ -33,21 +33,17 @@ def narrow(folder: Path) -> str:
 
 
 @pytest.mark.long
-def test_what_a_mapping_rejects_is_a_dead_letter_and_not_lost(
-    stack: LocalStack, tmp_path: Path, sinkbench: Run
-) -> None:
+def test_what_a_mapping_rejects_is_a_dead_letter_not_lost(stack: LocalStack, tmp_path: Path, sinkbench: Run) -> None:
     plan = f"pipelines: [{{pipeline: elasticsearch/camel-idempotent, target: {narrow(tmp_path)}}}]\n{LOAD}"
     record, _ = one_trial(stack, tmp_path, plan, RECORDS)
     assert record.audit is not None, record.reasons
     assert (record.audit.stored, record.audit.lost, record.audit.duplicates) == (STORED, 0, 0)
     assert record.audit.dead_letters == RECORDS - STORED
     assert ReasonCode.DEAD_LETTERS in {reason.code for reason in record.reasons}
-    told = sinkbench("dlq", QUEUE)
-    assert told.returncode == 0, told.stderr
+    told = succeeded(sinkbench("dlq", QUEUE))
     assert "TASK_PUT" in told.stdout
     # Its topic went with the trial.
-    back = sinkbench("dlq", QUEUE, "--play-back")
-    assert back.returncode == 2, back.stdout
+    back = refuses(sinkbench("dlq", QUEUE, "--play-back"))
     assert "nothing was played back" in back.stderr
     assert NAMES.topic in back.stderr
 
@@ -105,8 +101,7 @@ def test_dead_letters_go_back_once_to_where_they_came_from(stack: LocalStack, ka
         for offset in (7, 8, 9, 9):
             producer.produce(queue, b"{", b"key", headers=[*headers, (PREFIX + "offset", b"%d" % offset)])
         assert producer.flush(30) == 0
-        told = sinkbench("dlq", queue, "--play-back")
-        assert told.returncode == 0, told.stderr
+        told = succeeded(sinkbench("dlq", queue, "--play-back"))
         assert f"{queue}: 4 dead letters" in told.stdout
         assert "DataException: no JSON" in told.stdout
         assert "4 letters of 3 records: each record goes back once" in told.stdout
@@ -123,6 +118,5 @@ def test_dead_letters_go_back_once_to_where_they_came_from(stack: LocalStack, ka
 
 
 def test_a_queue_that_is_not_there_is_refused(stack: LocalStack, sinkbench: Run) -> None:
-    done = sinkbench("dlq", "no-such-queue")
-    assert done.returncode == 2
+    done = refuses(sinkbench("dlq", "no-such-queue"))
     assert "no-such-queue: there is no such topic" in done.stderr

@@ -98,7 +98,7 @@ def methods(record: TrialRecord) -> set[str]:
 @contextmanager
 def without_slot(stack: LocalStack) -> Iterator[None]:
     """The replica is down, and the primary does not know it any more."""
-    stack.faults.stop("postgres-2")
+    stack.faults.do("stop", "postgres-2")
     with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as primary:
         until(lambda: primary.execute("SELECT FROM pg_replication_slots WHERE active").fetchall() == [])
         primary.execute("SELECT pg_drop_replication_slot('postgres_2')")
@@ -106,8 +106,8 @@ def without_slot(stack: LocalStack) -> Iterator[None]:
             yield
         finally:
             primary.execute("SELECT pg_create_physical_replication_slot('postgres_2', true)")
-            stack.faults.stop("postgres-2")
-            stack.faults.start("postgres-2")
+            stack.faults.do("stop", "postgres-2")
+            stack.faults.do("start", "postgres-2")
 
 
 def test_a_replica_takes_over_without_a_loss_and_all_is_as_before_afterwards(pair: LocalStack, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_replica_takes_over_without_a_loss_and_all_is_as_before_afterwards(pai
     assert {state.name for state in pair.services() if state.state != "running"} == {"postgres"}
     # It is nobody's primary any more: it comes back as a replica, by whomever it is started.
     with suppress(StackError):
-        pair.faults.start("postgres")
+        pair.faults.do("start", "postgres")
     with psycopg.connect(pair.endpoints.sinks["postgres"].nodes["postgres"].address) as connection:
         assert connection.execute("SELECT pg_is_in_recovery()").fetchall() == [(True,)]
     pair.up(lambda line: None)
@@ -193,7 +193,7 @@ def test_a_replica_that_never_streams_is_not_ready_and_a_trial_without_it_is_inv
         with monkeypatch.context() as patch:
             patch.setattr("sinkbench.stack.local.READY_SECONDS", 5.0)
             with pytest.raises(StackError, match=r"^postgres-2 was not ready in 5 s: it does not stream"):
-                pair.faults.start("postgres-2")
+                pair.faults.do("start", "postgres-2")
         record, _ = one_trial(pair, tmp_path, DRAINED.replace("PIPELINE", "postgres/jdbc"), RECORDS)
     (reason,) = record.reasons
     assert reason.code == ReasonCode.STANDBY_NOT_IN_SYNC

@@ -31,7 +31,7 @@ from sinkbench.trial.resources import Resources, create_target
 from sinkbench.trial.workload import disk_to_fill, proxied_network
 from tests.e2e.onetrial import NAMES, one_trial
 from tests.e2e.races import SOON_MISSED, left_behind
-from tests.support.commands import Run
+from tests.support.commands import Run, refuses, succeeded
 from tests.support.silent import Silent
 from tests.support.waiting import until
 
@@ -63,8 +63,7 @@ def test_a_sink_that_hangs_one_that_refuses_and_a_restart_by_hand_lose_nothing_a
 ) -> None:
     by_hand = BY_HAND.replace("CONNECT/", f"{stack.endpoints.connect['connect-1']}/")
     (tmp_path / "mine.yaml").write_text(PLAN + by_hand.replace("MENDED", str(tmp_path / "mended")).lstrip("\n"))
-    done = sinkbench("race", "mine.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(sinkbench("race", "mine.yaml"))
     assert "this plan runs commands of its own for 'by hand'" in done.stdout
     assert "tides_" in (tmp_path / "mended").read_text()
     frozen, refused, restarted = read_summary(tmp_path / "results" / "latest").cells
@@ -148,8 +147,7 @@ def test_faults_of_services_are_refused_on_clusters_of_others(sinkbench: Run, tm
     (tmp_path / "mine.yaml").write_text(PLAN)
     clusters = {"kafka": {"bootstrap": "127.0.0.1:1"}, "connect": {"urls": ["http://127.0.0.1:1"], "workers": 3}}
     (tmp_path / "clusters.yaml").write_text(json.dumps({**clusters, "postgres": {"dsn": "host=127.0.0.1 port=1"}}))
-    done = sinkbench("race", "mine.yaml", "--stack", "clusters.yaml")
-    assert done.returncode == 2
+    done = refuses(sinkbench("race", "mine.yaml", "--stack", "clusters.yaml"))
     assert "mine.yaml:8: 'freeze sink' cannot be done to" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
@@ -258,7 +256,7 @@ def test_a_postgres_that_dies_while_its_disk_is_full_starts_again_and_has_its_ta
             with closing(open_writer(to)) as writer:
                 writer.write(writer.batch([RECORD] * 50))
             disk.fill()
-            mounting.faults.kill("postgres")
+            mounting.faults.do("kill", "postgres")
             with pytest.raises(ServiceError):
                 left.close()
             mounting.up(lambda line: None)
@@ -324,7 +322,7 @@ def test_a_table_whose_disk_was_full_has_every_record_in_the_end(mounting: Local
 
 def test_what_a_killed_controller_has_left_frozen_goes_on_with_the_next_up(stack: LocalStack) -> None:
     check = checks(stack.endpoints)["postgres"]
-    stack.faults.freeze("postgres")
+    stack.faults.do("freeze", "postgres")
     assert check() is not None
     stack.up(lambda line: None)
     assert check() is None
@@ -350,11 +348,11 @@ def test_what_a_group_has_committed_is_known_again_after_its_broker_was_killed(s
     committing.close()
     try:
         assert asked.committed(group, topic) == 14
-        stack.faults.kill("kafka")
+        stack.faults.do("kill", "kafka")
         for _ in range(2):
             with pytest.raises(ServiceError):
                 asked.committed(group, topic)
-        stack.faults.start("kafka")
+        stack.faults.do("start", "kafka")
         assert until(lambda: asked.committed(group, topic), 20, passing=(ServiceError,)) == 14
     finally:
         stack.up(lambda line: None)
@@ -390,8 +388,8 @@ for _ in range(6):
 def test_a_broker_that_hangs_does_not_end_the_process_that_asks_for_groups(stack: LocalStack) -> None:
     with subprocess.Popen([sys.executable, "-c", ASKS_FOR_GROUPS, stack.endpoints.kafka]) as asking:
         while asking.poll() is None:
-            for deed in (stack.faults.freeze, stack.faults.thaw):
-                deed("kafka")
+            for deed in ("freeze", "thaw"):
+                stack.faults.do(deed, "kafka")
                 time.sleep(1.3)
     assert asking.returncode == 0
 

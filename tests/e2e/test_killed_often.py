@@ -22,7 +22,7 @@ from sinkbench.services.kafka import Kafka
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.names import is_ours
 from tests.e2e.races import left_behind
-from tests.support.commands import Run, started
+from tests.support.commands import Run, started, succeeded
 from tests.support.latest import summary_of, trials_of
 
 KILLS = int(os.environ.get("KILLS", "2"))
@@ -113,8 +113,7 @@ def test_a_controller_that_is_killed_again_and_again_keeps_its_trials_and_leaves
         assert listed.returncode == (0 if (tmp_path / "results").exists() else 2), listed.stderr
         assert "Traceback" not in output + listed.stderr
 
-    last = sinkbench(*next_command(tmp_path))
-    assert last.returncode == 0, last.stdout + last.stderr
+    succeeded(sinkbench(*next_command(tmp_path)))
     assert left_behind(stack) == there
     assert [name for name in Kafka(stack.endpoints.kafka).groups() if is_ours(name.removeprefix("connect-"))] == []
     summary = summary_of(tmp_path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sinkbench.analysis.limits import CLIENT
-from sinkbench.limits import clients, measure
+from sinkbench.limits import clients, measure, sinklimit
 from sinkbench.limits.sinklimit import SinkClient, sink_limit, sink_limit_again
 from sinkbench.limits.tune import TOO_SHORT, Point
 from sinkbench.plan.plan import PlanLoad, load_plan
@@ -40,9 +40,11 @@ def bench(stack: LocalStack, tmp_path: Path) -> Iterator[Cluster]:
 
 
 @pytest.mark.long
-def test_the_limit_of_a_sink_is_found_and_every_record_counted(bench: Cluster) -> None:
+def test_the_limit_of_a_sink_is_found_and_every_record_counted(bench: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sinklimit, "STEP_SECONDS", 0.5)
+    monkeypatch.setattr(sinklimit, "CONFIRM_SECONDS", 1.0)
     to = Destination("postgres", "COPY", TARGET, bench.stack.endpoints.sinks["postgres"])
-    found = sink_limit(bench, to, lambda text: None, step_seconds=0.5, confirm_seconds=1.0)
+    found = sink_limit(bench, to, lambda text: None)
     # A step whose acknowledged records are not those that the sink counts has a problem instead of a rate.
     assert [step.problem for step in found.path] == [None] * len(found.path)
     assert found.best.confirms

@@ -7,7 +7,7 @@ import pytest
 from sinkbench.runs.store import read_summary
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import one_trial
-from tests.support.commands import Run
+from tests.support.commands import Run, succeeded
 from tests.support.undisturbed import undisturbed
 
 RESCALE = """
@@ -28,8 +28,7 @@ pipelines:
 @pytest.mark.long
 def test_a_step_up_and_a_step_down_are_measured_beside_cold_starts(sinkbench: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(RESCALE)
-    done = sinkbench("race", "mine.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(sinkbench("race", "mine.yaml"))
     summary = read_summary(tmp_path / "results" / "latest")
     assert [cell.cell.partition("@")[2] for cell in summary.cells] == ["3x1", "3x2", "3x1to2", "3x2to1"]
     for cell in summary.cells:
@@ -53,9 +52,7 @@ def test_a_step_up_and_a_step_down_are_measured_beside_cold_starts(sinkbench: Ru
         assert line in done.stdout
 
 
-def test_what_a_drain_that_is_over_too_soon_has_stored_is_audited_all_the_same(
-    stack: LocalStack, tmp_path: Path
-) -> None:
+def test_what_a_drain_that_is_over_too_soon_has_stored_is_audited_too(stack: LocalStack, tmp_path: Path) -> None:
     # So few are stored before Connect has heard of more tasks. The cold starts come first.
     record, _ = one_trial(stack, tmp_path, RESCALE, 500, cell=2)
     assert record.cell.endswith("3x1to2")

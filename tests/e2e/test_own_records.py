@@ -30,7 +30,7 @@ from sinkbench.sinks.postgres.sink import PostgresSink
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import one_trial
 from tests.e2e.topics import records_of
-from tests.support.commands import Run
+from tests.support.commands import Run, refuses, succeeded
 from tests.support.latest import summary_of
 
 PLAN = """
@@ -71,8 +71,7 @@ def test_a_race_of_ones_own_records_is_audited_and_says_what_it_was_fed_with(
     stack: LocalStack, sinkbench: Run, tmp_path: Path, orders: Path
 ) -> None:
     (tmp_path / "mine.yaml").write_text(PLAN)
-    done = sinkbench("race", "mine.yaml", "--records", orders.name, "--key", "customer.id")
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeeded(sinkbench("race", "mine.yaml", "--records", orders.name, "--key", "customer.id"))
     summary = summary_of(tmp_path)
     kept = summary["environment"]["records"]
     facts = open_dataset(str(orders), "customer.id").facts
@@ -89,8 +88,7 @@ def test_a_race_of_ones_own_records_is_audited_and_says_what_it_was_fed_with(
     trials = summary_path.parent / "trials.jsonl"
     trials.write_text(trials.read_text().splitlines()[0] + "\n")
     orders.write_bytes(gzip.compress(b'{"other": 1}'))
-    refused = sinkbench("resume", "results/latest")
-    assert refused.returncode == 2
+    refused = refuses(sinkbench("resume", "results/latest"))
     assert "environment records.sha256 was" in refused.stdout + refused.stderr
 
 
@@ -180,8 +178,7 @@ def test_a_topic_is_copied_with_its_keys_in_the_order_of_their_times(bootstrap: 
     producer.flush(10)
     source = f"kafka://{bootstrap}/{topic}"
     to = ("--bootstrap", bootstrap, "--topic", f"{topic}-copy")
-    done = copy(*to, "--records", source, "--count", "3", "--run", "r")
-    assert done.returncode == 0, done.stderr
+    done = succeeded(copy(*to, "--records", source, "--count", "3", "--run", "r"))
     assert "1 of them have no key" in done.stderr
     assert "1 without a value are left out" in done.stderr
     copied = sorted(records_of(kafka, f"{topic}-copy"), key=lambda each: json.loads(each.value())["bench"]["seq"])
@@ -215,8 +212,7 @@ def test_a_topic_is_read_up_to_its_end_at_the_start_though_more_is_written(
     assert (record.audit.stored, record.audit.clean, record.audit.checked) == (100, True, 100), record.invalid
     producer.produce(topic, b"no JSON")
     producer.flush(10)
-    refused = copy("--bootstrap", bootstrap, "--topic", f"{topic}-copy", "--records", source, "--count", "3")
-    assert refused.returncode == 2
+    refused = refuses(copy("--bootstrap", bootstrap, "--topic", f"{topic}-copy", "--records", source, "--count", "3"))
     assert f"{source}, partition 0, offset 51: is no JSON" in refused.stderr
     absent = copy("--bootstrap", bootstrap, "--topic", f"{topic}-copy", "--records", f"{source}-no", "--count", "3")
     assert absent.returncode == 2
@@ -252,8 +248,7 @@ def test_what_is_proposed_takes_the_records_that_it_was_proposed_for(
     path = tmp_path / "orders.ndjson"
     path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
     assert sinkbench("propose", "orders.ndjson").returncode == 0
-    again = sinkbench("propose", "orders.ndjson")
-    assert again.returncode == 2
+    again = refuses(sinkbench("propose", "orders.ndjson"))
     assert "orders.index.json: is there already" in again.stdout + again.stderr
     endpoints, target = stack.endpoints.sinks, f"tides_{uuid.uuid4().hex[:12]}"
     sinks = {
@@ -283,8 +278,7 @@ PODS = (
 
 def test_a_proposal_is_tried_where_a_stack_is_up(stack: LocalStack, sinkbench: Run, tmp_path: Path) -> None:
     (tmp_path / "pods.ndjson").write_text("".join(f"{json.dumps(record)}\n" for record in PODS))
-    done = sinkbench("propose", "pods.ndjson")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(sinkbench("propose", "pods.ndjson"))
     for name, file in (("elasticsearch", "pods.index.json"), ("postgres", "pods.sql")):
         assert f"{file}: {name} has created it, and taken 2 records" in done.stdout
     (tmp_path / "mongo.ndjson").write_text('{"_id": {"$oid": "7"}}\n')

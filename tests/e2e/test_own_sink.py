@@ -13,7 +13,7 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 from tests.e2e.otherservices import MariaDbServer, mariadb
 from tests.e2e.races import stack_file
-from tests.support.commands import Run
+from tests.support.commands import Run, succeeded
 from tests.support.latest import summary_of
 from tests.support.sinkpackage import install
 
@@ -81,8 +81,7 @@ def test_a_package_brings_a_sink_and_it_is_raced(
     server: MariaDbServer, clusters: Path, tmp_path: Path, sinkbench: Run
 ) -> None:
     (tmp_path / "mine.yaml").write_text(PLAN)
-    done = sinkbench("race", "mine.yaml", "--stack", str(clusters), timeout=900)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(sinkbench("race", "mine.yaml", "--stack", str(clusters), timeout=900))
     assert "CPU time of MariaDB" in done.stdout
     summary = summary_of(tmp_path)
     (cell,) = summary["cells"]
@@ -96,8 +95,7 @@ def test_a_package_brings_a_sink_and_it_is_raced(
     assert environment["durability"]["mariadb"]["innodb_flush_log_at_trx_commit"] == "1"
     # By its own plain client, in a process of its own.
     limit = [sys.executable, "-c", LIMIT, str(clusters), str(tmp_path / "mine.yaml")]
-    found = subprocess.run(limit, cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=120)
-    assert found.returncode == 0, found.stderr
+    succeeded(subprocess.run(limit, cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=120))
     assert left_behind(server) == []
     assert server.password not in done.stdout + done.stderr
 

@@ -10,7 +10,7 @@ import pytest
 
 from sinkbench.errors import StackError
 from sinkbench.stack.local import LocalStack
-from tests.support.commands import Run
+from tests.support.commands import Run, refuses
 from tests.support.vendorzip import VERSION, a_vendors_zip
 
 WORKER = "connect-3"
@@ -24,8 +24,8 @@ def plugins(stack: LocalStack) -> Iterator[Path]:
     yield folder
     for added in {*folder.iterdir()} - before:
         added.unlink()
-    stack.faults.stop(WORKER)
-    stack.faults.start(WORKER)
+    stack.faults.do("stop", WORKER)
+    stack.faults.do("start", WORKER)
 
 
 def versions_of(stack: LocalStack, plugin: str) -> set[str]:
@@ -43,7 +43,7 @@ def test_a_vendors_archive_is_a_plugin_once_its_checksum_agrees(
     checksum = archive.with_name(f"{archive.name}.sha256")
     archive.chmod(0o644)
     assert versions_of(stack, "CamelSinkConnector") == {"0.11.0"}
-    stack.faults.stop(WORKER)
+    stack.faults.do("stop", WORKER)
     whole = archive.read_bytes()
     for content, line, said in (
         (whole[:1000], f"{hashlib.sha256(whole[:1000]).hexdigest()}  {archive.name}\n", "cannot be unpacked"),
@@ -52,10 +52,10 @@ def test_a_vendors_archive_is_a_plugin_once_its_checksum_agrees(
         archive.write_bytes(content)
         checksum.write_text(line)
         with pytest.raises(StackError, match=rf"{WORKER} died while starting .*(\n.*)*{archive.name}: {said}"):
-            stack.faults.start(WORKER)
+            stack.faults.do("start", WORKER)
     checksum.write_text(f"{hashlib.sha256(archive.read_bytes()).hexdigest()}  {archive.name}\n")
     temporary = set(Path(tempfile.gettempdir()).iterdir())
-    stack.faults.start(WORKER)
+    stack.faults.do("start", WORKER)
     assert versions_of(stack, "CamelSinkConnector") == {"0.11.0", VERSION}
     left = set(Path(tempfile.gettempdir()).iterdir()) - temporary
     assert not [file for file in left if file.name.startswith(("final-flags", "connect-plugin-path"))]
@@ -65,8 +65,7 @@ def test_a_race_whose_plugin_is_not_there_says_where_to_install_it(
     stack: LocalStack, sinkbench: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.yaml").write_text("pipelines: [postgres/confluent-jdbc]\n")
-    done = sinkbench("race", "mine.yaml")
-    assert done.returncode == 2, done.stdout + done.stderr
+    done = refuses(sinkbench("race", "mine.yaml"))
     (said,) = done.stderr.splitlines()
     assert "install it in connect/plugins and restart the workers (docs/pipelines.md)" in said
     assert not (tmp_path / "results" / "latest").exists()

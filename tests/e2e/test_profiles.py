@@ -6,7 +6,7 @@ from pathlib import Path
 from sinkbench.report.page import write_report
 from sinkbench.stack.local import LocalStack
 from tests.e2e.races import stack_file
-from tests.support.commands import Run
+from tests.support.commands import Run, succeeded
 from tests.support.latest import summary_of
 
 PLAN = """
@@ -29,8 +29,7 @@ def test_each_cell_gets_a_flame_graph_of_each_service_and_no_further_trial(
     stack: LocalStack, sinkbench: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "profiled.yaml").write_text(PLAN)
-    done = sinkbench("race", "profiled.yaml", "--profile")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = succeeded(sinkbench("race", "profiled.yaml", "--profile"))
     assert "no profile of" not in done.stdout
     found = summary_of(tmp_path)
     assert [cell["trials"] for cell in found["cells"]] == [1]

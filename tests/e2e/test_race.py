@@ -17,17 +17,8 @@ from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
+from tests.e2e import races
 from tests.e2e.onetrial import one_trial
-from tests.e2e.races import (
-    ONE,
-    SOON_MISSED,
-    Quick,
-    a_race,
-    left_behind,
-    remove_connectors,
-    stack_file,
-    wait_for_draining,
-)
 from tests.support.commands import Run
 from tests.support.latest import summary_of, trials_of
 from tests.support.silent import When
@@ -44,10 +35,10 @@ def whole(stack: LocalStack) -> Iterator[LocalStack]:
     """The stack; whatever a test has killed runs again after it, and nothing of a trial is left."""
     yield stack
     stack.up(lambda line: None)
-    assert left_behind(stack) == []
+    assert races.left_behind(stack) == []
 
 
-def test_a_race_stores_every_record_exactly_once_in_all_four_pipelines(whole: LocalStack, quick: Quick) -> None:
+def test_a_race_stores_every_record_exactly_once_in_all_four_pipelines(whole: LocalStack, quick: races.Quick) -> None:
     folder = quick.folder
     summary = summary_of(folder)
     assert summary["complete"] is True
@@ -100,7 +91,7 @@ def test_a_race_stores_every_record_exactly_once_in_all_four_pipelines(whole: Lo
         assert len((folder / "results" / "latest" / trial["samples"]).read_text().splitlines()) > 4
 
 
-def test_the_live_page_shows_the_cells_the_charts_and_the_end_of_a_race(quick: Quick) -> None:
+def test_the_live_page_shows_the_cells_the_charts_and_the_end_of_a_race(quick: races.Quick) -> None:
     states, cores, last = set(), set(), {}
     most = {"rate": 0.0, "lag": 0.0, "clients": 0.0, "servers": 0.0}
     for kind, data in quick.news:
@@ -126,8 +117,8 @@ def test_the_live_page_shows_the_cells_the_charts_and_the_end_of_a_race(quick: Q
 @pytest.mark.rare
 @pytest.mark.long
 def test_a_jvm_that_has_just_begun_is_not_warm(whole: LocalStack, tmp_path: Path) -> None:
-    whole.faults.stop("connect-1")
-    whole.faults.start("connect-1")
+    whole.faults.do("stop", "connect-1")
+    whole.faults.do("start", "connect-1")
     # So little of compiling is asked for that no such JVM has it.
     plan = "pipelines: [postgres/jdbc]\ndrain: {compiling_percent: 0.0001, stall_seconds: 60}\n"
     record, _ = one_trial(whole, tmp_path, plan, 400_000)
@@ -157,14 +148,12 @@ def test_direct_connections_run_out_at_24_tasks_and_pooled_ones_do_not(whole: Lo
 
 @pytest.mark.rare
 @pytest.mark.long
-def test_a_worker_killed_during_a_trial_makes_it_invalid_and_is_started_again(
-    whole: LocalStack, tmp_path: Path
-) -> None:
-    plan = ONE.replace("trials: 2", "trials: 1").replace("postgres/jdbc", SOON_MISSED)
-    with a_race(tmp_path, plan) as race:
-        wait_for_draining(whole, "_001")
+def test_a_worker_killed_in_a_trial_makes_it_invalid_and_is_started_again(whole: LocalStack, tmp_path: Path) -> None:
+    plan = races.ONE.replace("trials: 2", "trials: 1").replace("postgres/jdbc", races.SOON_MISSED)
+    with races.a_race(tmp_path, plan) as race:
+        races.wait_for_draining(whole, "_001")
         time.sleep(1)
-        whole.faults.kill("connect-2")
+        whole.faults.do("kill", "connect-2")
         output, _ = race.communicate(timeout=400)
     (cell,) = summary_of(tmp_path)["cells"]
     (died,) = trials_of(tmp_path)
@@ -187,10 +176,10 @@ def test_a_connector_that_somebody_has_posted_is_named_and_the_race_refused(
     connect.create("by-hand", read_connector(CHECKOUT / "connectors" / "postgres" / "jdbc.json"))
     try:
         connect.wait_for_tasks("by-hand", 3)
-        (tmp_path / "mine.yaml").write_text(ONE)
+        (tmp_path / "mine.yaml").write_text(races.ONE)
         done = sinkbench("race", "mine.yaml")
     finally:
-        remove_connectors(connect, kafka, "by-hand")
+        races.remove_connectors(connect, kafka, "by-hand")
     assert done.returncode == 2, done.stdout + done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert "connector by-hand (3 tasks) runs on this stack" in done.stderr
@@ -205,7 +194,7 @@ def test_connections_of_others_are_not_the_trials(whole: LocalStack, tmp_path: P
     with ExitStack() as opened:
         for _ in range(20):
             opened.enter_context(psycopg.connect(address))
-        trial, samples = one_trial(whole, tmp_path, ONE, 150_000)
+        trial, samples = one_trial(whole, tmp_path, races.ONE, 150_000)
         # Three tasks have three connections at least, and a pool for each has no twenty more.
         assert trial.connections.clients_peak == max(sample.backends or 0 for sample in samples) - 20 >= 3
         assert trial.connections.others == 0
@@ -215,7 +204,7 @@ def test_connections_of_others_are_not_the_trials(whole: LocalStack, tmp_path: P
                 opened.enter_context(psycopg.connect(address))
 
         observer = When(lambda sample: sample.tasks_running or sample.stored, join)
-        joined, _ = one_trial(whole, tmp_path, ONE, 150_000, observer=observer)
+        joined, _ = one_trial(whole, tmp_path, races.ONE, 150_000, observer=observer)
     assert (joined.connections.clients_peak, joined.connections.others) == (None, 2)
     assert joined.others == trial.others == []
 
@@ -223,11 +212,11 @@ def test_connections_of_others_are_not_the_trials(whole: LocalStack, tmp_path: P
 def test_a_second_race_is_refused_on_any_stack_and_ctrl_c_keeps_the_finished_trials_and_leaves_nothing(
     whole: LocalStack, tmp_path: Path, sinkbench: Run
 ) -> None:
-    stack_file(tmp_path, whole.endpoints)
-    with a_race(tmp_path, ONE) as race:
-        wait_for_draining(whole, "_pilot_1")
+    races.stack_file(tmp_path, whole.endpoints)
+    with races.a_race(tmp_path, races.ONE) as race:
+        races.wait_for_draining(whole, "_pilot_1")
         refused = [sinkbench("race", "mine.yaml", *stack) for stack in ([], ["--stack", "clusters.yaml"])]
-        wait_for_draining(whole, "_002")
+        races.wait_for_draining(whole, "_002")
         race.send_signal(signal.SIGINT)
         output, _ = race.communicate(timeout=120)
     for done in refused:

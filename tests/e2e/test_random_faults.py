@@ -44,9 +44,9 @@ def broken_at_random(stack: LocalStack, moments: random.Random) -> Iterator[list
         # It may be dead already, or just be started again.
         with contextlib.suppress(SinkbenchError, psutil.Error):
             if deed == "freeze":
-                stack.faults.freeze(service)
+                stack.faults.do("freeze", service)
                 over.wait(moments.uniform(0.5, 6))
-                stack.faults.thaw(service)
+                stack.faults.do("thaw", service)
             else:
                 getattr(stack.faults, deed)(service)
             done.append(f"{time.monotonic() - began:.1f} s: {deed} {service}")

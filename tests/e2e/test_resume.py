@@ -10,7 +10,7 @@ import pytest
 from sinkbench.stack.local import LocalStack
 from tests.e2e.ownstacks import own_stack
 from tests.e2e.races import ONE, a_race, left_behind, wait_for_draining
-from tests.support.commands import Run
+from tests.support.commands import Run, succeeded
 from tests.support.latest import summary_of, trials_of
 
 
@@ -35,8 +35,7 @@ def test_a_race_that_was_killed_is_read_and_taken_up_where_it_was(
     (first,) = trials_of(tmp_path, pilots=True)
     killed = summary_of(tmp_path)
     assert (killed["complete"], killed["resumed"], killed["cells"][0]["trials"]) == (False, [], 1)
-    listed = sinkbench("runs")
-    assert listed.returncode == 0, listed.stderr
+    listed = succeeded(sinkbench("runs"))
     assert listed.stdout.splitlines()[2].split()[-3:] == ["1", "no", "no"]
     assert sinkbench("report", "results/latest").returncode == 0
 
@@ -53,8 +52,7 @@ def test_a_race_that_was_killed_is_read_and_taken_up_where_it_was(
     assert "environment workers was 1, is 2" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
 
-    resumed = sinkbench("resume", "results/latest")
-    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    resumed = succeeded(sinkbench("resume", "results/latest"))
     assert "removed what an earlier run left behind" in resumed.stdout
     assert left_behind(stack) == []
     summary, trials = summary_of(tmp_path), trials_of(tmp_path, pilots=True)
@@ -73,7 +71,6 @@ def test_a_race_that_was_killed_is_read_and_taken_up_where_it_was(
     for trial in trials:
         assert len((tmp_path / "results" / "latest" / trial["samples"]).read_text().splitlines()) > 4
 
-    again = sinkbench("resume", "results/latest")
-    assert again.returncode == 0, again.stderr
+    again = succeeded(sinkbench("resume", "results/latest"))
     assert "nothing to do, the run is complete" in again.stdout
     assert summary_of(tmp_path) == summary

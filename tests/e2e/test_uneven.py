@@ -188,8 +188,8 @@ def test_a_broker_that_came_back_leads_nothing_until_leaders_are_elected_and_the
     seen: list[list[ReasonCode] | None] = []
 
     def bounce_and_elect() -> None:
-        stack.faults.kill("kafka-2")
-        stack.faults.start("kafka-2")
+        stack.faults.do("kill", "kafka-2")
+        stack.faults.do("start", "kafka-2")
         seen_by_all(lambda: topic_codes(stack, PARTITIONS) is not None)
         seen.append(topic_codes(stack, PARTITIONS))
         # What the reason says that mends it.
@@ -215,8 +215,8 @@ def test_what_leaders_alone_acknowledged_is_waited_for_until_the_others_have_it(
     leader = kafka.copies(NAMES.topic)[1][NAMES.topic][0].leader
     follower = next(name for number, name in enumerate(BROKERS, 1) if number != leader)
     with keep_records(plan.load, lambda: stack.endpoints) as own, closing(Cluster(stack, plan, CHECKOUT, own)) as bench:
-        stack.faults.freeze(follower)
-        later = threading.Timer(3, stack.faults.thaw, [follower])
+        stack.faults.do("freeze", follower)
+        later = threading.Timer(3, stack.faults.do, ["thaw", follower])
         later.start()
         try:
             loaded = bench.load(NAMES, 1000, lambda done: None)

@@ -26,7 +26,7 @@ from sinkbench.trial.names import PREFIX
 from tests.e2e.onetrial import one_trial
 from tests.e2e.otherservices import PASSWORD, elasticsearch, postgres
 from tests.e2e.races import stack_file
-from tests.support.commands import Run
+from tests.support.commands import Run, refuses, succeeded
 
 RECORDS = 20_000
 Clusters = Callable[..., ExternalStack]
@@ -101,8 +101,7 @@ def test_elasticsearch_8_is_a_sink_as_9_is(
     with elasticsearch(settings) as there:
         variables = {"ELASTICSEARCH_HOSTS": there.address.removeprefix("http://")}
         external = clusters(variables, elasticsearch={"url": there.address})
-        done = sinkbench("up", "--stack", "clusters.yaml")
-        assert done.returncode == 0, done.stdout + done.stderr
+        succeeded(sinkbench("up", "--stack", "clusters.yaml"))
         assert_whole(trial_and_limits(external, tmp_path, "elasticsearch/camel-bulk", ("bulk",)))
         told = versions(external.endpoints, CHECKOUT, about_sinks(external.endpoints))
     assert numbers_of(str(told["elasticsearch-server"]))[:2] == (8, 19)
@@ -132,8 +131,7 @@ def test_a_postgresql_that_is_too_old_is_refused_by_its_number(
         of_postgres(clusters, there)
         (tmp_path / "mine.yaml").write_text("pipelines: [postgres/jdbc]\n")
         for command in (["up"], ["race", "mine.yaml"]):
-            done = sinkbench(*command, "--stack", "clusters.yaml")
-            assert done.returncode == 2, done.stdout + done.stderr
+            done = refuses(sinkbench(*command, "--stack", "clusters.yaml"))
             assert len(done.stderr.splitlines()) == 1
             said = r": postgres at .*: it is PostgreSQL 12\.\d+; sinkbench supports PostgreSQL 13 to 18;"
             assert re.search(rf"clusters.yaml:\d+{said}", done.stderr), done.stderr

@@ -12,45 +12,31 @@ from typing import Any
 
 import pytest
 
-from tests.frozen.make import (
-    EXPECTED,
-    NAMES,
-    RUNS,
-    bare,
-    comparisons,
-    fields,
-    listing,
-    outputs,
-    plan_text,
-    ruled,
-    trials,
-    uncompacted,
-    unpack,
-)
+from tests.frozen import make
 
 MOST_LINES = 100
-FILES = sorted(f"{name}/{file.name}" for name in NAMES for file in (EXPECTED / name).iterdir())
+FILES = sorted(f"{name}/{file.name}" for name in make.NAMES for file in (make.EXPECTED / name).iterdir())
 
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Unpacks a stored run."""
     folder = tmp_path_factory.mktemp("runs")
-    return cache(lambda name: unpack(name, folder))
+    return cache(lambda name: make.unpack(name, folder))
 
 
 @pytest.fixture(scope="module")
 def made(unpacked: Callable[[str], Path]) -> Callable[[str], dict[str, str]]:
     """What is made of a stored run."""
-    return cache(lambda name: outputs(name, unpacked(name)))
+    return cache(lambda name: make.outputs(name, unpacked(name)))
 
 
 @pytest.fixture(scope="module")
 def compared(unpacked: Callable[[str], Path]) -> dict[str, str]:
-    return comparisons({name: unpacked(name) for name in NAMES})
+    return make.comparisons({name: unpacked(name) for name in make.NAMES})
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", make.NAMES)
 def test_the_screen_is_100_columns_wide_at_most(name: str, made: Callable[[str], dict[str, str]]) -> None:
     assert max(map(len, made(name)["screen.txt"].splitlines())) <= 100
 
@@ -60,14 +46,14 @@ def test_a_run_gives_what_it_gave(
     file: str, made: Callable[[str], dict[str, str]], unpacked: Callable[[str], Path]
 ) -> None:
     name, output = file.split("/")
-    found, expected = made(name).get(output), (EXPECTED / file).read_text("utf-8")
+    found, expected = made(name).get(output), (make.EXPECTED / file).read_text("utf-8")
     assert found is not None, f"nothing is made that is called {file}"
     if output.endswith(".json"):
         summary = json.loads(found)
         environment = json.loads((unpacked(name) / "summary.json").read_text("utf-8"))["environment"]
         _same_json(summary.pop("environment"), environment)
         # What is newer than the stored runs.
-        whole = uncompacted(name, expected)
+        whole = make.uncompacted(name, expected)
         partitions = 12 if name == "drain-mixed" else 24
         cells = [{"variables": {}, "partitions": partitions, **cell} for cell in whole["cells"]]
         _same_json(summary, {"profiles": [], **whole, "cells": cells})
@@ -77,37 +63,37 @@ def test_a_run_gives_what_it_gave(
         _same(found, expected)
 
 
-@pytest.mark.parametrize("file", sorted(file.name for file in (EXPECTED / "compared").iterdir()))
+@pytest.mark.parametrize("file", sorted(file.name for file in (make.EXPECTED / "compared").iterdir()))
 def test_two_runs_compare_as_they_did(file: str, compared: dict[str, str]) -> None:
-    expected = (EXPECTED / "compared" / file).read_text("utf-8")
+    expected = (make.EXPECTED / "compared" / file).read_text("utf-8")
     assert file in compared, f"no comparison is called {file}"
     _same(compared[file], expected)
 
 
 def test_the_runs_are_listed_as_they_were(unpacked: Callable[[str], Path]) -> None:
-    expected = (EXPECTED / "runs.txt").read_text("utf-8")
-    _same(listing(map(unpacked, NAMES)), expected)
+    expected = (make.EXPECTED / "runs.txt").read_text("utf-8")
+    _same(make.listing(map(unpacked, make.NAMES)), expected)
 
 
 def test_files_have_the_fields_that_they_had() -> None:
-    expected = (EXPECTED / "fields.txt").read_text("utf-8")
-    _same(fields(), expected)
+    expected = (make.EXPECTED / "fields.txt").read_text("utf-8")
+    _same(make.fields(), expected)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", make.NAMES)
 def test_every_stored_field_of_a_trial_is_read(name: str, unpacked: Callable[[str], Path]) -> None:
     """A field that is not known is ignored, and a figure would be lost without a word."""
     run = unpacked(name)
     kept = [json.loads(line) for line in (run / "trials.jsonl").read_text("utf-8").splitlines()]
     # `invalid` repeats the reasons.
-    again = [{key: value for key, value in trial.items() if key != "invalid"} for trial in trials(run)]
-    _same_json(*(bare(each, (None, "", [], {})) for each in (again, kept)))
+    again = [{key: value for key, value in trial.items() if key != "invalid"} for trial in make.trials(run)]
+    _same_json(*(make.bare(each, (None, "", [], {})) for each in (again, kept)))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", make.NAMES)
 def test_a_plan_is_kept_as_it_was(name: str, unpacked: Callable[[str], Path]) -> None:
-    stored = (RUNS / name / "plan.yaml").read_text("utf-8")
-    _same(_without_added(plan_text(unpacked(name))), stored)
+    stored = (make.RUNS / name / "plan.yaml").read_text("utf-8")
+    _same(_without_added(make.plan_text(unpacked(name))), stored)
 
 
 def _without_added(plan: str) -> str:
@@ -122,14 +108,16 @@ def _without_added(plan: str) -> str:
 
 
 def test_nothing_is_made_that_is_not_expected(made: Callable[[str], dict[str, str]], compared: dict[str, str]) -> None:
-    found = {f"{name}/{output}" for name in NAMES for output in made(name)} | {f"compared/{each}" for each in compared}
-    expected = {path.relative_to(EXPECTED).as_posix() for path in EXPECTED.glob("*/*")}
+    found = {f"{name}/{output}" for name in make.NAMES for output in made(name)} | {
+        f"compared/{each}" for each in compared
+    }
+    expected = {path.relative_to(make.EXPECTED).as_posix() for path in make.EXPECTED.glob("*/*")}
     assert found == expected
 
 
 def _same(found: str, expected: str) -> None:
     """Fails with the lines that differ."""
-    lines, wanted = _text_lines(ruled(found)), _text_lines(expected)
+    lines, wanted = _text_lines(make.ruled(found)), _text_lines(expected)
     if lines != wanted:
         pytest.fail(_difference(wanted, lines), pytrace=False)
 
@@ -145,7 +133,7 @@ def _by_column(text: str) -> str:
 
 
 def _same_json(found: Any, expected: Any) -> None:
-    found, expected = _rounded(bare(found)), _rounded(bare(expected))
+    found, expected = _rounded(make.bare(found)), _rounded(make.bare(expected))
     if found != expected:
         lines = [
             json.dumps(each, indent=1, sort_keys=True, ensure_ascii=False).splitlines() for each in (expected, found)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -39,6 +39,18 @@ def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         finally:
             if command.poll() is None:
                 command.terminate()
+
+
+def succeeded(ended: subprocess.CompletedProcess[Any]) -> subprocess.CompletedProcess[Any]:
+    """A command that does what it should; if it does not, the test fails with its output."""
+    assert ended.returncode == 0, f"{ended.stdout}{ended.stderr}"
+    return ended
+
+
+def refuses(ended: subprocess.CompletedProcess[Any]) -> subprocess.CompletedProcess[Any]:
+    """A command that cannot do what it is asked; if it does anything else, the test fails with its output."""
+    assert ended.returncode == 2, f"{ended.stdout}{ended.stderr}"
+    return ended
 
 
 class Ended(NamedTuple):

@@ -73,9 +73,6 @@ def codes(record: TrialRecord) -> list[ReasonCode]:
     return [each.code for each in record.reasons]
 
 
-WITH_SERVICES = ("kill", "stop", "start", "freeze", "thaw", "isolate", "rejoin")
-
-
 @cache
 def loaded(run: str) -> list[Any]:
     """The first records of a load."""
@@ -267,10 +264,9 @@ class FakeCluster:
             services=lambda: [ServiceState(name, "dead", None, "", self.exit_code) for name in self.dead],
             dead=lambda: dict.fromkeys(self.dead, ""),
             up=lambda say: self.dead.clear(),
-            faults=SimpleNamespace(**{name: partial(self.do, name) for name in WITH_SERVICES}),
+            faults=SimpleNamespace(do=self.do),
         )
         faults = self.stack.faults
-        faults.isolation = faults
         target = ProxyTarget("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})
         faults.proxies = SimpleNamespace(targets={"postgres": target}, run=self.proxy)
         faults.promotion = lambda sink: SimpleNamespace(

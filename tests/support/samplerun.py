@@ -7,24 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from sinkbench import results
 from sinkbench.analysis.latency import latency_of
 from sinkbench.analysis.scalability import Law
 from sinkbench.metrics.cost import with_prices
 from sinkbench.plan.cells import Cell, expand
 from sinkbench.plan.plan import Plan
-from sinkbench.results import (
-    Audit,
-    Bottleneck,
-    Connections,
-    Limit,
-    Memory,
-    PlanRef,
-    Pool,
-    Prices,
-    Rescale,
-    SearchStep,
-    TrialRecord,
-)  # fmt: skip
 from sinkbench.runs.store import RunFolder
 from sinkbench.summary.cells import scalings, summarize
 from tests.support.reasons import because
@@ -68,29 +56,29 @@ def keep_run(
         for block in range(1, blocks + 1)
         for cell in cells
     ]
-    limits: list[Limit] = []
+    limits: list[results.Limit] = []
     if everything:
         trials[0] = trials[0].model_copy(update={"reasons": [because(DOOMED)], "records_per_second": None})
-        copy = Limit(sink="postgres", way="COPY", connections=2, batch=1024)
+        copy = results.Limit(sink="postgres", way="COPY", connections=2, batch=1024)
         # The other one was measured once.
         limits = [
             limit_over(copy, *(150_000 + 4_000 * block for block in range(1, blocks + 1))),
-            Limit(sink="elasticsearch", way="bulk", records_per_second=75_000, connections=8, batch=2048),
+            results.Limit(sink="elasticsearch", way="bulk", records_per_second=75_000, connections=8, batch=2048),
         ]
     for trial in trials:
         folder.append_trial(trial)
-    prices = Prices(currency="EUR", memory_gb_hour=0.005, disk_gb_month=0.1) if everything else None
+    prices = results.Prices(currency="EUR", memory_gb_hour=0.005, disk_gb_month=0.1) if everything else None
     summaries = summarize(cells, trials, limits=limits)
     if everything:
         found = [(8_000, "bounded"), (16_000, "bounded"), (32_000, "growing"), (22_600, "growing"), (19_000, "bounded")]
-        steps = [SearchStep(offered=rate, outcome=outcome, growth_per_second=3.0) for rate, outcome in found]
-        steps.append(SearchStep(offered=19_000, outcome="bounded", confirms=True))
+        steps = [results.SearchStep(offered=rate, outcome=outcome, growth_per_second=3.0) for rate, outcome in found]
+        steps.append(results.SearchStep(offered=19_000, outcome="bounded", confirms=True))
         summaries[-1] = summaries[-1].model_copy(update={"search": steps})
     lasting = [cell for cell in cells if cell.before is None]
     kept = run_summary(
         *summaries,
         run=folder.run,
-        plan=PlanRef(name=plan.name, sha256="0", seed=1, trials=blocks),
+        plan=results.PlanRef(name=plan.name, sha256="0", seed=1, trials=blocks),
         environment={"stack": "local", "cpu_model": f"Xeon {SCRIPT}", "cpu_count": 2, "versions": {"java": None}},
         limits=limits,
         scaling=scalings(lasting, [each for each in trials if not each.rescale]),
@@ -102,11 +90,11 @@ def keep_run(
 def _more(cell: Cell, kind: int, clients: int, draw: np.random.Generator) -> dict[str, object]:
     """What the services held and sent in a trial, in bytes; its latencies, and the pool."""
     total = float(1e9 * (1 + kind) * draw.normal(1, 0.02))
-    of_sink = Memory(resident_bytes=total / 2, heap_bytes=9e8 if kind == 2 else None)
-    connect = Memory(resident_bytes=2.4e9, heap_bytes=1.8e9)
-    pool = Pool(mode="transaction", size=10, most_waiting=clients // 10, longest_wait_ms=12.5)
+    of_sink = results.Memory(resident_bytes=total / 2, heap_bytes=9e8 if kind == 2 else None)
+    connect = results.Memory(resident_bytes=2.4e9, heap_bytes=1.8e9)
+    pool = results.Pool(mode="transaction", size=10, most_waiting=clients // 10, longest_wait_ms=12.5)
     return {
-        "peak_memory": {"kafka": Memory(resident_bytes=9e8), "connect": connect, cell.sink: of_sink},
+        "peak_memory": {"kafka": results.Memory(resident_bytes=9e8), "connect": connect, cell.sink: of_sink},
         "total_peak_memory_bytes": total,
         "disk_bytes_per_record": 600.0 + 100 * kind,
         "fetched_bytes_per_record": 640.5,
@@ -124,7 +112,7 @@ def _trial(
     everything: bool,
     draw: np.random.Generator,
     factor: float,
-) -> TrialRecord:
+) -> results.TrialRecord:
     rate = factor * _LAWS[kind].rate(cell.tasks) * float(draw.normal(1, 0.03))
     times = np.arange(0, seconds, 0.25) + draw.uniform(0, 0.02, int(np.ceil(seconds / 0.25)))
     speeds = rate * np.clip(times / 2, 0, 1) * draw.normal(1, 0.15, len(times)).clip(0.1)
@@ -140,14 +128,14 @@ def _trial(
     rescale = None
     if cell.tasks_before is not None:
         step = {"rebalance_seconds": 1.5, "standstill_seconds": 0.8, "before_records_per_second": rate / 2}
-        rescale = Rescale(tasks_before=cell.tasks_before, **step)
+        rescale = results.Rescale(tasks_before=cell.tasks_before, **step)
     fields = {
         **{"trial": trial, "block": block, "seconds": seconds, "records": records, "rescale": rescale},
         "placement": {f"connect-{worker}": cell.multiple for worker in (1, 2, 3)},
-        "connections": Connections(clients_peak=clients, server_peak=servers, server_limit=limit),
+        "connections": results.Connections(clients_peak=clients, server_peak=servers, server_limit=limit),
         "cpu_seconds_per_million": {**_CPU[kind], "kafka": 0.6, "controller": 0.3, "loadgen-1": 0.1, "other": None},
-        "audit": Audit(produced=records, stored=records, lost=0, duplicates=0),
-        "bottleneck": Bottleneck(
+        "audit": results.Audit(produced=records, stored=records, lost=0, duplicates=0),
+        "bottleneck": results.Bottleneck(
             component="postgres", cause="WAL", evidence=f"60 % of the time {SCRIPT}", also=["a", "b"]
         ),
         **(_more(cell, kind, clients, draw) if everything else {}),

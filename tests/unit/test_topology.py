@@ -98,9 +98,7 @@ def test_the_name_of_a_file_is_never_that_of_a_shipped_one(tmp_path: Path) -> No
     assert load_topology("small.yaml", tmp_path, CHECKOUT).name not in SHIPPED
 
 
-def test_workers_and_heaps_are_the_topologys_unless_they_are_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_and_heaps_are_the_topologys_unless_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [load_settings(tmp_path).with_workers(plans).layout.connect.nodes for plans in (None, 1, 5)] == [3, 1, 5]
     monkeypatch.setenv("SINKBENCH_TOPOLOGY", "published")
     # A plan's workers give way to what is set.

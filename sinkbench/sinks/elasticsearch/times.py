@@ -1,8 +1,6 @@
 """When Elasticsearch stored a document, and when a search would find it, by its `_seq_no`. The searches of the watch
 also keep shards from going idle: an index that is not searched for 30 s is not refreshed."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -75,7 +73,7 @@ class SeqNoWatch:
         self._leaving = threading.Event()
         self._thread = threading.Thread(target=self._run, name="arrivals", daemon=True)
 
-    def __enter__(self) -> SeqNoWatch:
+    def __enter__(self) -> "SeqNoWatch":
         self._thread.start()
         return self
 

@@ -1,7 +1,5 @@
 """What sinkbench writes to an index itself: as a plain client, and before a trial; and how it makes writes fail."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -99,7 +97,7 @@ class Writes:
     def accept(self, target: str) -> None:
         self._client.indices.put_settings(index=target, settings={WRITE_BLOCK: None})
 
-    def disk(self, target: str, small_disk: SmallDiskMaker) -> AbstractContextManager[_Guard]:
+    def disk(self, target: str, small_disk: SmallDiskMaker) -> "AbstractContextManager[_Guard]":
         return nullcontext(_Guard(self._client, target))
 
 

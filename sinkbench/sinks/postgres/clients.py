@@ -21,18 +21,9 @@ from sinkbench.bottleneck.evidence import Evidence
 from sinkbench.bottleneck.rules import Finding, Rule, may_be_sink, share_of_tasks
 from sinkbench.errors import ServiceError, TargetError
 from sinkbench.services.failures import in_one_line, map_exceptions, maps_exceptions
+from sinkbench.sinks import values
 from sinkbench.sinks.jdbcurl import given, jdbc_url
 from sinkbench.sinks.postgres.session import APPLICATION, UNSAFE_IF_OFF, Connection, Console, connect, pooling, read_sql
-from sinkbench.sinks.values import (
-    Checkup,
-    Database,
-    Pooler,
-    PoolReading,
-    SinkOthers,
-    SinkPooling,
-    SinkReading,
-    SinkState,
-)
 from sinkbench.stack import Endpoints
 
 # A connector's connections to PgBouncer close within this time after its tasks are gone: a put may still run.
@@ -76,14 +67,14 @@ class PgBouncer:
     def rows(self, what: str) -> list[dict[str, Any]]:
         return [row for row in self._console.execute(f"SHOW {what}".encode()) if row["database"] == self._database]
 
-    def read(self) -> SinkPooling:
+    def read(self) -> values.SinkPooling:
         return pooling(self._console, self._database)
 
     def clients(self) -> set[tuple[str, str]]:
         """The clients of this database, by address in PgBouncer's memory and connect time."""
         return {(str(row["ptr"]), str(row["connect_time"])) for row in self.rows("CLIENTS")}
 
-    def connections(self) -> PoolReading:
+    def connections(self) -> values.PoolReading:
         pools = self.rows("POOLS")
 
         def added(*columns: str) -> int:
@@ -93,7 +84,7 @@ class PgBouncer:
         signs = {POOL_WAITING: added("cl_waiting"), POOL_WORST_WAIT: max(waits, default=0.0), **self._stats()}
         if self.others:
             signs[OTHER_POOL_CLIENTS] = len(self.others & self.clients())
-        return PoolReading(added("cl_active", "cl_waiting"), added(*SERVERS), signs)
+        return values.PoolReading(added("cl_active", "cl_waiting"), added(*SERVERS), signs)
 
     def _stats(self) -> dict[str, float]:
         """Statistics of this database so far; empty if they were read less than a second ago."""
@@ -114,22 +105,22 @@ class Clients:
         self._sees_backends = bool(connection.execute(SEES_BACKENDS).fetchall()[0][0])
         self._since = datetime.min.replace(tzinfo=UTC)
 
-    def reading(self, sequence: int, keyed: int) -> SinkReading:
+    def reading(self, sequence: int, keyed: int) -> values.SinkReading:
         """Records stored, by a table's sequence and, if it has a key, by its deletions; and the connections."""
-        values = [sequence, keyed, self._since, APPLICATION]
+        wanted = [sequence, keyed, self._since, APPLICATION]
         with self._connection.cursor(row_factory=dict_row) as cursor:
-            (found,) = cursor.execute(read_sql("reading"), values).fetchall()
+            (found,) = cursor.execute(read_sql("reading"), wanted).fetchall()
         stored, backends = found.pop("stored"), found.pop("backends")
         signs = {name: float(value) for name, value in found.items() if value is not None}
-        return SinkReading(stored, backends, signs) if self._sees_backends else SinkReading(stored, None, {})
+        return values.SinkReading(stored, *((backends, signs) if self._sees_backends else (None, {})))
 
-    def seen(self) -> SinkOthers:
+    def seen(self) -> values.SinkOthers:
         written = {str(table): int(rows) for table, rows in self._connection.execute(read_sql("written"))}
         if not self._sees_backends:
-            return SinkOthers(None, written)
+            return values.SinkOthers(None, written)
         ((backends,),) = self._connection.execute(read_sql("backends"), [APPLICATION]).fetchall()
         servers, clients = (0, 0) if self._pooler is None else (len(self._pooler.rows(of)) for of in OF_POOLER)
-        return SinkOthers(max(int(backends) - servers, 0) + clients, written)
+        return values.SinkOthers(max(int(backends) - servers, 0) + clients, written)
 
     def drop(self, name: str) -> None:
         schema, _, table = name.rpartition(".")
@@ -197,7 +188,7 @@ def pool_waits(seen: Evidence) -> Finding | None:
 RULES: tuple[Rule, ...] = (lock_waits, pool_waits, wal_waits, waits_for_disk, waits_for_client)
 
 
-def look(endpoints: Endpoints) -> SinkState:
+def look(endpoints: Endpoints) -> values.SinkState:
     """PostgreSQL, and PgBouncer if the stack has one. Raises ServiceError if PostgreSQL does not answer."""
     with map_exceptions(psycopg.Error), open_console(endpoints.sinks["postgres"].address) as connection:
         asked = connection.execute(read_sql("limits")).fetchall()[0]
@@ -215,18 +206,18 @@ def look(endpoints: Endpoints) -> SinkState:
                 pooled = {int(row["local_port"]) for row in of.rows("SERVERS")}
                 parts = conninfo_to_dict(endpoint.address)
                 address = f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}"
-                pooler, unseen = Pooler(address, settings, int(most), len(of.clients())), {}
+                pooler, unseen = values.Pooler(address, settings, int(most), len(of.clients())), {}
         except ServiceError as error:
             unseen = {"pooler": in_one_line(error)}
-    return SinkState(database_of(asked, sessions, pooled), pooler, unsafe=unsafe, unseen=unseen)
+    return values.SinkState(database_of(asked, sessions, pooled), pooler, unsafe=unsafe, unseen=unseen)
 
 
-def database_of(asked: Row, sessions: Sequence[Row], pooled: Container[int]) -> Database:
+def database_of(asked: Row, sessions: Sequence[Row], pooled: Container[int]) -> values.Database:
     """A server by answers; `pooled` are ports of a pooler's connections."""
     seen = bool(asked["sees"])
     by_jdbc = sum((row["name"] or "").startswith(DRIVERS) and row["port"] not in pooled for row in sessions)
     used = sum(row["name"] != APPLICATION for row in sessions) if seen else int(asked["backends"])
-    return Database(int(asked["most"]), int(asked["reserved"]), used, by_jdbc if seen else None)
+    return values.Database(int(asked["most"]), int(asked["reserved"]), used, by_jdbc if seen else None)
 
 
 def target_of(file: Path) -> tuple[str, ...]:
@@ -254,4 +245,4 @@ def refusal(endpoints: Endpoints, config: Mapping[str, str]) -> str | None:
     return None
 
 
-CHECKUP = Checkup(look, target_of, "postgres/schema.sql")
+CHECKUP = values.Checkup(look, target_of, "postgres/schema.sql")

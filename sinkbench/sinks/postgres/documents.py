@@ -42,6 +42,10 @@ class Audited:
     due_us: sql.SQL
     document: sql.SQL
 
+    def statement(self, which: str, table: str, **values: object) -> sql.Composed:
+        """The statement of that name for such a table."""
+        return read_sql(which).format(**vars(self), table=sql.Identifier(table), **values)
+
 
 # For a table that keeps records as documents, and one with a column for each member, as `loadgen.forms` names them.
 PATHS = ("payload #>> '{bench,run}'", "payload #>> '{bench,seq}'", "payload #>> '{bench,due_us}'", "payload")
@@ -76,10 +80,7 @@ class Stored:
     def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
         """As in `Sink`. Raises StackError if PostgreSQL's data breaks off."""
         of = audited_in(self._connection, target)
-        query = sql.SQL(
-            "COPY (SELECT ({seq})::bigint FROM {table} WHERE {run} = {name} AND {seq} IS NOT NULL) "
-            "TO STDOUT (FORMAT binary)"
-        ).format(seq=of.seq, table=sql.Identifier(target), run=of.run, name=sql.Literal(run))
+        query = of.statement("sequences", target, name=run)
         rest, header = b"", COPY_HEADER_BYTES
         with self._connection.cursor().copy(query) as copy:
             blocks = iter(copy)
@@ -94,9 +95,7 @@ class Stored:
 
     def some(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
         of = audited_in(self._connection, target)
-        query = sql.SQL(
-            "SELECT {seq}, {document}::text FROM {table} AS held WHERE {run} = %s AND {seq} = ANY(%s)"
-        ).format(seq=of.seq, document=of.document, table=sql.Identifier(target), run=of.run)
+        query = of.statement("some", target)
         rows = self._connection.execute(query, [run, [str(seq) for seq in seqs]]).fetchall()
         return {int(seq): found for seq, text in rows if (found := _parsed(text)) is not None}
 
@@ -105,9 +104,7 @@ class Stored:
         if of is ROW:
             return
         chosen = sql.SQL("AND ({})::bigint % {} = 0").format(of.seq, sql.Literal(one_in)) if one_in > 1 else sql.SQL("")
-        query = sql.SQL(
-            "COPY (SELECT {document}::text FROM {table} WHERE {run} = {name} {chosen}) TO STDOUT (FORMAT binary)"
-        ).format(document=of.document, table=sql.Identifier(target), run=of.run, name=sql.Literal(run), chosen=chosen)
+        query = of.statement("all", target, name=run, chosen=chosen)
         with self._connection.cursor().copy(query) as copy:
             copy.set_types(["text"])
             rows = copy.rows()
@@ -115,10 +112,7 @@ class Stored:
                 yield [_parsed(text) for (text,) in chunk]
 
     def versions(self, target: str, run: str) -> Iterator[tuple[list[str], npt.NDArray[np.int64]]]:
-        query = sql.SQL(
-            "COPY (SELECT key::text, (payload #>> '{{bench,seq}}')::bigint FROM {} "
-            "WHERE payload #>> '{{bench,run}}' = {} AND payload #> '{{bench,seq}}' IS NOT NULL) TO STDOUT"
-        ).format(sql.Identifier(target), sql.Literal(run))
+        query = DOCUMENT.statement("versions", target, name=run)
         try:
             with self._connection.cursor().copy(query) as copy:
                 copy.set_types(["text", "int8"])
@@ -213,10 +207,7 @@ class _Stamps(AbstractContextManager["_Stamps"]):
         with closing(connect(self.dsn)) as connection:
             set_session(connection)
             of = audited_in(connection, self.target)
-            query = sql.SQL(
-                "SELECT ({due})::bigint, (extract(epoch FROM stored) * 1000000)::bigint FROM {table} "
-                "WHERE {run} = %s AND ({seq})::bigint %% %s = 0"
-            ).format(due=of.due_us, table=sql.Identifier(self.target), run=of.run, seq=of.seq)
+            query = of.statement("arrivals", self.target)
             try:
                 rows = np.array(connection.execute(query, [run, one_in]).fetchall(), dtype=np.float64).reshape(-1, 2)
             except psycopg.errors.UndefinedColumn as error:

@@ -9,14 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo
 
 from sinkbench.services.failures import map_exceptions
 from sinkbench.services.versions import Supported
-from sinkbench.sinks.postgres.roles import (
-    PostgresRoles,
-    pgbouncer_endpoint,
-    postgres_endpoint,
-    postgres_needs,
-    postgres_own,
-    postgres_shared,
-)
+from sinkbench.sinks.postgres import roles
 from sinkbench.stack import Endpoint
 from sinkbench.stack.registry import About, SinkService
 from sinkbench.stack.sections import AS_REFERENCE, NOT_A_FILE, Secret, SinkSection, existing_file
@@ -122,12 +115,12 @@ POSTGRES = SinkService(
     # Fast shutdown: SIGTERM would wait for every client to leave.
     stop_signal="INT",
     programs=lambda: {"POSTGRES_BIN": str(find_postgres())},
-    needs=postgres_needs,
-    shared=postgres_shared,
-    own=postgres_own,
-    endpoint=postgres_endpoint,
+    needs=roles.postgres_needs,
+    shared=roles.postgres_shared,
+    own=roles.postgres_own,
+    endpoint=roles.postgres_endpoint,
     variables={"POSTGRES_HOST": "{host}", "POSTGRES_PORT": "{port}"},
-    roles=PostgresRoles,
+    roles=roles.PostgresRoles,
 )
 PGBOUNCER = SinkService(
     name="pgbouncer",
@@ -144,7 +137,7 @@ PGBOUNCER = SinkService(
     stop_signal="INT",
     stop_seconds=5,
     programs=lambda: {"PGBOUNCER_BIN": str(find_program("pgbouncer", "pgbouncer"))},
-    needs=postgres_needs,
-    endpoint=pgbouncer_endpoint,
+    needs=roles.postgres_needs,
+    endpoint=roles.pgbouncer_endpoint,
     variables={"PGBOUNCER_HOST": "{host}", "PGBOUNCER_PORT": "{port}"},
 )

@@ -12,19 +12,10 @@ from loadgen.reading import read_text
 from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.kind import Capabilities
+from sinkbench.sinks.postgres import session
 from sinkbench.sinks.postgres.clients import Clients, PgBouncer, open_console
 from sinkbench.sinks.postgres.documents import Stored, columns_of, key_table
 from sinkbench.sinks.postgres.schema import MARK, FileError, make, remove, schema_comment
-from sinkbench.sinks.postgres.session import (
-    SCHEMA_TABLE,
-    UNSAFE_IF_OFF,
-    Server,
-    connect,
-    is_unlogged,
-    read_sql,
-    set_session,
-    settings_of,
-)
 from sinkbench.sinks.postgres.writing import Writes
 from sinkbench.sinks.values import Created, SinkReading, SinkSettings
 from sinkbench.stack import Endpoints
@@ -48,14 +39,14 @@ class PostgresSink:
         # The sequence of each table's identity column, and the table's OID if its rows have a key.
         self._counters: dict[str, tuple[int, int]] = {}
         try:
-            self._connection = connection = connect(dsn)
-            set_session(connection)
+            self._connection = connection = session.connect(dsn)
+            session.set_session(connection)
             self._console = open_console(pgbouncer_admin) if pgbouncer_admin else None
             pooler = None if self._console is None else PgBouncer(self._console, connection.info.dbname)
             self._clients = Clients(connection, pooler)
         except psycopg.Error as error:
             raise StackError(f"PostgreSQL does not answer: {str(error).strip().splitlines()[0]}") from None
-        self._server = Server(connection, self._console)
+        self._server = session.Server(connection, self._console)
         self._writes = Writes(connection, dsn, self._checkpoint)
         stored = Stored(connection, dsn)
         self.sequences, self.disk_bytes = stored.sequences, stored.disk_bytes
@@ -91,8 +82,8 @@ class PostgresSink:
             raise to(f"PostgreSQL did not make the table {target} of {file}: {reason}") from None
         # New sessions have other settings than this one.
         set_to = {**self.settings(target, {}).durability, **self._server.given.get("postgres", {})}
-        unsafe = ["the table is UNLOGGED"] if is_unlogged(self._connection, target) else []
-        unsafe += [f"{name} is off" for name in UNSAFE_IF_OFF if set_to[name] == "off"]
+        unsafe = ["the table is UNLOGGED"] if session.is_unlogged(self._connection, target) else []
+        unsafe += [f"{name} is off" for name in session.UNSAFE_IF_OFF if set_to[name] == "off"]
         notes = [f"what PostgreSQL has stored may be gone after a crash: {', '.join(unsafe)}"] if unsafe else []
         columns = frozenset(name.lower() for name in columns_of(self._connection, target))
         return Created(columns, tuple(notes))
@@ -113,15 +104,15 @@ class PostgresSink:
         remove(self._connection, target)
 
     def leftovers(self, prefix: str) -> list[str]:
-        return sorted(str(name) for (name,) in self._query(read_sql("leftovers"), prefix, MARK, prefix, MARK))
+        return sorted(str(name) for (name,) in self._query(session.read_sql("leftovers"), prefix, MARK, prefix, MARK))
 
     def offer_default(self) -> None:
-        if not self._query(COMMENT, SCHEMA_TABLE):
-            self.create(SCHEMA_TABLE)
+        if not self._query(COMMENT, session.SCHEMA_TABLE):
+            self.create(session.SCHEMA_TABLE)
 
     def read(self, target: str) -> SinkReading:
         if target not in self._counters:
-            rows = self._query(read_sql("identity"), target, target)
+            rows = self._query(session.read_sql("identity"), target, target)
             if not rows:
                 raise StackError(f"PostgreSQL: there is no table {target} with an identity column")
             self._counters[target] = rows[0][0], key_table(self._connection, target)
@@ -135,7 +126,7 @@ class PostgresSink:
         return int(rows)
 
     def settings(self, target: str, config: Mapping[str, str]) -> SinkSettings:
-        return settings_of(self._connection, target, config)
+        return session.settings_of(self._connection, target, config)
 
     def writes(self, target: str) -> int | None:
         return int(self._query(WRITES)[0][0])

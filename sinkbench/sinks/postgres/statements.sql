@@ -1,5 +1,23 @@
 -- The statements of this package, each below its name. Their values go by placeholders.
 
+-- name: sequences
+COPY (SELECT ({seq})::bigint FROM {table} WHERE {run} = {name} AND {seq} IS NOT NULL) TO STDOUT (FORMAT binary)
+
+-- name: some
+SELECT {seq}, {document}::text FROM {table} AS held WHERE {run} = %s AND {seq} = ANY(%s)
+
+-- name: all
+COPY (SELECT {document}::text FROM {table} WHERE {run} = {name} {chosen}) TO STDOUT (FORMAT binary)
+
+-- name: versions
+COPY (
+    SELECT key::text, ({seq})::bigint FROM {table} WHERE {run} = {name} AND payload #> '{{bench,seq}}' IS NOT NULL
+) TO STDOUT
+
+-- name: arrivals
+SELECT ({due_us})::bigint, (extract(epoch FROM stored) * 1000000)::bigint FROM {table}
+WHERE {run} = %s AND ({seq})::bigint %% %s = 0
+
 -- name: columns
 SELECT attname FROM pg_attribute
 WHERE attrelid = to_regclass(format('%%I.%%I', %s::text, %s::text)) AND attnum > 0 AND NOT attisdropped

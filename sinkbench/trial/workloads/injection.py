@@ -16,20 +16,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from sinkbench.errors import ConnectError, ServiceError, StackError, TrialFailed
-from sinkbench.plan.faults import (
-    COMMAND,
-    CONNECTOR,
-    ISOLATE,
-    OF_SERVICES,
-    POISON,
-    PROMOTE,
-    REFUSE,
-    SINK,
-    WORKER,
-    WORKERS,
-    PlanFault,
-    Poison,
-)
+from sinkbench.plan import faults
 from sinkbench.results import Act
 from sinkbench.secrets import redacted
 from sinkbench.sinks import FullDisk, needed, sink_kind
@@ -96,7 +83,7 @@ def _run(key: str, text: str, variables: Mapping[str, str]) -> None:
         raise StackError(f"'{key}' {text!r} ended with exit code {code}{last}")
 
 
-def poison(records: Poison, number: int) -> bytes:
+def poison(records: faults.Poison, number: int) -> bytes:
     """Returns a bad record by number, like a good one in its members, and in its size unless that is what is bad."""
     station = {"id": "9414290", "name": "San Francisco", "lat": "37.8063", "lon": "-122.4659"}
     level = {"t": "2026-01-31 17:06", "v": "1.234", "s": "0.043", "f": "1,0,0,0", "q": "p"}
@@ -124,7 +111,7 @@ class Injection(Background[None]):
     """The fault of one trial and its course, with what a user would do about it. Its thread only puts events, which the
     trial's thread takes; it is undone when the context ends."""
 
-    def __init__(self, own: Resources, fault: PlanFault, around: Around, now: Callable[[], float]) -> None:
+    def __init__(self, own: Resources, fault: faults.PlanFault, around: Around, now: Callable[[], float]) -> None:
         """`around` has the network and the disk that faults use; `now` returns the time on the samples' clock."""
         super().__init__("fault")
         self._own = own
@@ -216,14 +203,12 @@ class Injection(Background[None]):
         """Returns the names of what is affected, and the successive steps: each is entered, lasts, and is left."""
         fault, own, around, what = self._fault, self._own, self._around, self._fault.what
         service, connect, name = sink_kind(own.cell.sink).services[0].name, own.cluster.connect, own.names.connector
-        if what in OF_SERVICES:
-            faults = needed(own.cluster.stack.faults, "faults")
-            if what == ISOLATE:
-                faults = needed(faults.isolation, "isolation")
-            do, undo = getattr(faults, what), getattr(faults, UNDOING[what])
-            services = self._services(service, placement)
-            return ", ".join(services), [partial(_until, partial(do, each), partial(undo, each)) for each in services]
-        if what == PROMOTE:
+        if what in faults.OF_SERVICES:
+            do, services = needed(own.cluster.stack.faults, "faults").do, self._services(service, placement)
+            return ", ".join(services), [
+                partial(_until, partial(do, what, each), partial(do, UNDOING[what], each)) for each in services
+            ]
+        if what == faults.PROMOTE:
             promotion = needed(needed(own.cluster.stack.faults, "faults").promotion(own.cell.sink), "promotion")
             promote: Callable[[], object] = lambda: self._events.put(Event(moved=promotion.promote()))  # noqa: E731
             return f"primary of {service}", [partial(_until, promote, promotion.demote)]
@@ -234,13 +219,13 @@ class Injection(Background[None]):
         if around.disk is not None:
             return f"disk of {service}", [partial(self._filling, around.disk)]
         others: dict[str, tuple[str, list[Step]]] = {
-            REFUSE: (service, [self._refusing]),
-            POISON: (fault.hits, [self._poisoning]),
-            COMMAND: (fault.name, [partial(commanded, fault.command or "", fault.undo or "", own.names)]),
-            "pause": (CONNECTOR, [partial(_until, partial(connect.pause, name), partial(connect.resume, name))]),
-            "join": (CONNECTOR, [self._joined]),
-            "rename": (CONNECTOR, [self._renamed]),
-            "restart": (CONNECTOR, [self._restarted] * fault.times),
+            faults.REFUSE: (service, [self._refusing]),
+            faults.POISON: (fault.hits, [self._poisoning]),
+            faults.COMMAND: (fault.name, [partial(commanded, fault.command or "", fault.undo or "", own.names)]),
+            "pause": (faults.CONNECTOR, [partial(_until, partial(connect.pause, name), partial(connect.resume, name))]),
+            "join": (faults.CONNECTOR, [self._joined]),
+            "rename": (faults.CONNECTOR, [self._renamed]),
+            "restart": (faults.CONNECTOR, [self._restarted] * fault.times),
         }
         return others.get(what, ("", []))
 
@@ -248,7 +233,7 @@ class Injection(Background[None]):
         target, workers = self._fault.hits, list(self._own.cluster.stack.endpoints.connect)
         # A worker without a task would show nothing.
         busy = next((name for name in reversed(workers) if placement.get(name)), workers[-1])
-        return {SINK: [of_sink], WORKERS: workers, WORKER: [busy]}.get(target, [target])
+        return {faults.SINK: [of_sink], faults.WORKERS: workers, faults.WORKER: [busy]}.get(target, [target])
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:

@@ -162,9 +162,7 @@ json.dump(ends, sys.stdout)
 
 
 @pytest.mark.long
-def test_results_on_a_read_only_disk_are_refused_in_one_line_before_anything_starts(
-    whole: Path, tmp_path: Path
-) -> None:
+def test_results_on_a_read_only_disk_are_refused_in_a_line_before_anything_starts(whole: Path, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     cut(whole, disk / "results" / "killed", 12, 11)
     clusters = tmp_path / "clusters.yaml"

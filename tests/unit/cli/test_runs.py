@@ -60,9 +60,7 @@ def test_a_run_that_is_slower_by_more_than_it_may_be_ends_with_exit_code_1(resul
     assert "--fail-if-slower nonsense: is not a share" in sinkbench.refused("compare", fast, fast, MARK, "nonsense")
 
 
-def test_a_run_that_may_be_slower_for_what_disturbed_it_ends_with_exit_code_3(
-    results: Path, sinkbench: Command
-) -> None:
+def test_a_run_that_may_be_slower_for_what_disturbed_it_has_exit_code_3(results: Path, sinkbench: Command) -> None:
     quiet, disturbed = keep(results, FAST, foreign=0.0), keep(results, SLOW, foreign=0.5)
     code, out, err = sinkbench("compare", quiet, disturbed, MARK, "5%")
     assert "postgres/jdbc@3x1 foreign load " in out.partition("95 %")[0]
@@ -88,9 +86,7 @@ def test_several_runs_are_exported_as_one_table(results: Path, sinkbench: Comman
     sinkbench.refused("export", first, second, "--format", "md")
 
 
-def test_a_newest_run_that_cannot_be_read_keeps_no_others_from_being_compared(
-    results: Path, sinkbench: Command
-) -> None:
+def test_a_newest_run_that_cannot_be_read_keeps_no_other_from_being_compared(results: Path, sinkbench: Command) -> None:
     first, second = keep(results, FAST), keep(results, SLOW)
     damaged = results / "20990101T000000Z-quick"
     damaged.mkdir()

@@ -21,12 +21,12 @@ ENTRANCES = {"postgres": ProxyTarget("127.0.0.1", 5432, {"POSTGRES_HOST": "{host
 
 def can(**capabilities: object) -> SimpleNamespace:
     """Faults with these capabilities alone."""
-    none = {"isolation": None, "proxies": None, "small_disks": lambda sink: None, "promotion": lambda sink: None}
+    none = {"can_isolate": False, "proxies": None, "small_disks": lambda sink: None, "promotion": lambda sink: None}
     return SimpleNamespace(**{**none, **capabilities})
 
 
 THEIRS = SimpleNamespace(name="external", layout=None, faults=None)
-IN_CONTAINERS = SimpleNamespace(name="compose", layout=None, faults=can(isolation=object()))
+IN_CONTAINERS = SimpleNamespace(name="compose", layout=None, faults=can(can_isolate=True))
 OURS = SimpleNamespace(
     name="local",
     layout=load_topology("published", CHECKOUT, CHECKOUT),

@@ -302,9 +302,7 @@ SET = {"pipeline": "postgres/jdbc", "label": "quick", "settings": SETTINGS}
 
 
 @pytest.mark.parametrize("where", ["load", "audit"])
-def test_services_are_set_back_however_a_trial_ends(
-    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_services_are_set_back_however_trials_end(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(plan(pipelines=[SET], trials=1))
 
     def interrupt(*arguments: object, **how: object) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from sinkbench.errors import Interrupted, StackError
 from sinkbench.plan.plan import Plan
-from sinkbench.race import session
+from sinkbench.race import preparation, session
 from sinkbench.race.lock import StarterNote, only_race
 from sinkbench.race.resume import load_unfinished
 from sinkbench.race.session import resume_run, run_plan
@@ -67,13 +67,14 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     fake.close = lambda: fake.calls.append("close")  # type: ignore[attr-defined]
     monkeypatch.setattr(session, "Cluster", lambda *arguments: fake)
     monkeypatch.setattr(session, "describe", lambda *arguments: {"stack": "fake", "workers": 3})
-    monkeypatch.setattr(session, "create_named_targets", lambda stack: stack.calls.append("offer"))
+    monkeypatch.setattr(preparation, "create_named_targets", lambda stack: stack.calls.append("offer"))
     monkeypatch.setattr(session, "machine", dict)
     monkeypatch.setattr(session, "commit", lambda folder: None)
     # A race on this checkout may go on meanwhile.
     monkeypatch.setattr(session, "only_race", lambda lock, checkout, *rest: only_race(lock, lock.parent, *rest))
-    asked = {"preflight": {}, "validate_configs": {}, "sweep": ["topic tides_x"]}
-    for name, found in {**asked, "check_alone": None, "check_pipelines": None}.items():
+    monkeypatch.setattr(preparation, "preflight", lambda *arguments: {})
+    monkeypatch.setattr(preparation, "validate_configs", lambda *arguments: {})
+    for name, found in {"sweep": ["topic tides_x"], "check_alone": None, "check_pipelines": None}.items():
         monkeypatch.setattr(session, name, lambda *arguments, found=found: found)
     return fake
 

@@ -67,7 +67,7 @@ def noisy(draw: np.random.Generator, count: int, factor: float = 1.0, spread: fl
 @pytest.fixture
 def verdicts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out what no verdict depends on and what takes most of the time, for tests that compare many runs."""
-    monkeypatch.setattr("sinkbench.runs.compare.smallest_difference", lambda *of, paired: 0.1)
+    monkeypatch.setattr("sinkbench.runs.compare.intervals.smallest_difference", lambda *of, paired: 0.1)
     monkeypatch.setattr("sinkbench.metrics.rate.interval_of_median", lambda *of: None)
     monkeypatch.setattr("sinkbench.metrics.limit.ratio_of", lambda *of: None)
 

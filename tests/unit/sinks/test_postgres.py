@@ -11,17 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg import sql
 
+from sinkbench.sinks.postgres import session
 from sinkbench.sinks.postgres.clients import refusal
 from sinkbench.sinks.postgres.schema import Objects, difference
-from sinkbench.sinks.postgres.session import (
-    database_set,
-    database_set_back,
-    own_commit,
-    pooling,
-    refusal_of_pooler,
-    renew,
-    set_pooler,
-)
 from sinkbench.sinks.values import SinkPooling
 from sinkbench.stack import Endpoint
 from tests.support.endpoints import endpoints
@@ -84,13 +76,13 @@ class Console:
 def test_a_setting_of_the_database_is_taken_away_again_and_what_was_there_before_comes_back() -> None:
     for before in ({}, {COMMIT: "local", "work_mem": "8MB"}):
         database: Any = Database(**before)
-        database_set(database, {COMMIT: "off"})
+        session.database_set(database, {COMMIT: "off"})
         # A trial that was killed, and another one after it.
-        database_set(database, {COMMIT: "remote_apply"})
+        session.database_set(database, {COMMIT: "remote_apply"})
         assert database.there[COMMIT] == "remote_apply"
-        assert database_set_back(database) == [COMMIT]
+        assert session.database_set_back(database) == [COMMIT]
         assert database.there == before
-        assert database_set_back(database) == []
+        assert session.database_set_back(database) == []
 
 
 @given(before=st.sampled_from([None, "local"]), at=st.integers(0, 4), again=st.integers(0, 4))
@@ -98,36 +90,36 @@ def test_a_killed_controller_leaves_nothing_that_cannot_be_undone(before: str | 
     usual = {} if before is None else {COMMIT: before}
     database: Any = Database(at, **usual)
     with pytest.raises(psycopg.OperationalError) if at < 2 else nullcontext():
-        database_set(database, {COMMIT: "off"})
+        session.database_set(database, {COMMIT: "off"})
     database.left = again
     with pytest.raises(psycopg.OperationalError) if database.there != usual and again < 2 else nullcontext():
-        database_set_back(database)
+        session.database_set_back(database)
     database.left = 1_000
-    database_set_back(database)
+    session.database_set_back(database)
     assert database.there == usual
 
 
 def test_pgbouncer_is_set_by_its_console_and_back_by_its_file() -> None:
     console: Any = Console()
-    set_pooler(console, {"pool_mode": "session", "default_pool_size": "20"})
-    assert renew(console) == []
+    session.set_pooler(console, {"pool_mode": "session", "default_pool_size": "20"})
+    assert session.renew(console) == []
     assert console.runs["pool_mode"] == "session"
-    assert renew(console, read_file=True) == ["default_pool_size", "pool_mode"]
+    assert session.renew(console, read_file=True) == ["default_pool_size", "pool_mode"]
     assert (console.runs, console.done[-2:]) == (console.file, ["RELOAD", "RECONNECT"])
 
 
 def test_what_this_pgbouncer_cannot_be_set_to_is_refused() -> None:
     console: Any = Console()
-    assert refusal_of_pooler(console, {"pool_mode": "session"}) is None
+    assert session.refusal_of_pooler(console, {"pool_mode": "session"}) is None
     said = "this PgBouncer has no setting max_prepared_statements; use a later version, or leave it out of the plan"
-    assert refusal_of_pooler(console, {"max_prepared_statements": "100"}) == said
+    assert session.refusal_of_pooler(console, {"max_prepared_statements": "100"}) == said
 
 
 def test_a_user_who_is_no_admin_of_pgbouncer_is_refused_and_sets_nothing() -> None:
     console: Any = Console(admins="root, root2")
-    said = refusal_of_pooler(console, {"pool_mode": "session"}) or ""
+    said = session.refusal_of_pooler(console, {"pool_mode": "session"}) or ""
     assert "does not let bench set anything; add it to admin_users" in said
-    assert renew(console, read_file=True) == []
+    assert session.renew(console, read_file=True) == []
     assert console.done == []
 
 
@@ -141,18 +133,18 @@ def test_a_console_that_answers_nothing_more_is_an_error(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(console, "execute", gone)
     with pytest.raises(psycopg.OperationalError):
-        renew(console)
+        session.renew(console)
 
 
 def test_how_the_pools_are_set_is_what_holds_for_this_database() -> None:
     console: Any = Console(max_prepared_statements="200")
-    assert pooling(console, "bench") == SinkPooling("transaction", 10, 200)
+    assert session.pooling(console, "bench") == SinkPooling("transaction", 10, 200)
     console.databases = [{"name": "bench", "pool_size": 3, "pool_mode": "statement"}]
-    assert pooling(console, "bench") == SinkPooling("statement", 3, 200)
+    assert session.pooling(console, "bench") == SinkPooling("statement", 3, 200)
     old: Any = Console()
     old.databases = [{"name": "bench", "pool_size": -1, "pool_mode": None}]
-    assert pooling(old, "bench") == SinkPooling("transaction", 10, 0)
-    assert pooling(old, "other") == SinkPooling("transaction", 10, 0)
+    assert session.pooling(old, "bench") == SinkPooling("transaction", 10, 0)
+    assert session.pooling(old, "other") == SinkPooling("transaction", 10, 0)
 
 
 def test_a_login_that_fails_says_why_and_is_tried_at_the_stacks_own_servers_alone() -> None:
@@ -183,12 +175,12 @@ def test_a_login_that_fails_says_why_and_is_tried_at_the_stacks_own_servers_alon
     ],
 )
 def test_a_url_may_set_how_its_commits_are_stored(options: str, commit: str | None) -> None:
-    assert own_commit({"connection.url": f"jdbc:postgresql://db/bench?{options}"}) == commit
-    assert own_commit({"camel.beans.pool.url": f"jdbc:postgresql://db/bench?{options}"}) == commit
+    assert session.own_commit({"connection.url": f"jdbc:postgresql://db/bench?{options}"}) == commit
+    assert session.own_commit({"camel.beans.pool.url": f"jdbc:postgresql://db/bench?{options}"}) == commit
     # PgBouncer hands no options on.
     pooled = "jdbc:postgresql://${env:PGBOUNCER_HOST}:6432/bench"
-    assert own_commit({"connection.url": f"{pooled}?{options}"}) is None
-    assert own_commit({"camel.sink.url": "elasticsearch:docker-cluster"}) is None
+    assert session.own_commit({"connection.url": f"{pooled}?{options}"}) is None
+    assert session.own_commit({"camel.sink.url": "elasticsearch:docker-cluster"}) is None
 
 
 TABLE = {("table", 20_001): "public.tides"}

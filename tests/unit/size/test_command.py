@@ -62,9 +62,7 @@ def asked(sinkbench: Command, *arguments: object) -> Any:
 
 
 @pytest.mark.parametrize(("plan", "why"), [("sustain", "has mode sustain"), ("changes", "load.changes")])
-def test_a_plan_that_no_size_follows_from_is_refused_before_it_is_raced(
-    plan: str, why: str, sinkbench: Command
-) -> None:
+def test_a_plan_of_which_no_size_follows_is_refused_before_a_race(plan: str, why: str, sinkbench: Command) -> None:
     told = sinkbench.refused("size", "--rate", "100", "--race", plan)
     assert told.startswith(f"sinkbench: --race {plan}: ")
     assert why in told
@@ -146,7 +144,5 @@ def test_without_a_run_the_commands_that_measure_are_named(
         ("nowhere --rate 9", "nowhere: is no run in"),
     ],
 )
-def test_what_cannot_be_asked_ends_with_one_line(
-    tmp_path: Path, arguments: str, words: str, sinkbench: Command
-) -> None:
+def test_what_cannot_be_asked_ends_in_one_line(tmp_path: Path, arguments: str, words: str, sinkbench: Command) -> None:
     assert words in sinkbench.refused("size", *arguments.split(), "--results", tmp_path)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sinkbench.settings import CHECKOUT
+from tests.support.commands import refuses, succeeded
 
 # Stands in for Java: prints its locale, and the worker's properties, its last argument.
 JAVA = '#!/bin/sh\necho "LC_ALL=$LC_ALL"\nfor last; do :; done\ncat "$last"\n'
@@ -32,8 +33,7 @@ def start_worker(folder: Path, java: str, **environment: str) -> subprocess.Comp
 @pytest.mark.parametrize("locale", LOCALES, ids=str)
 def test_a_worker_finds_plugins_in_a_folder_of_any_name_in_any_locale(locale: dict[str, str], tmp_path: Path) -> None:
     plugins = f"{tmp_path}/büro test/\\x/😀/plugins"
-    done = start_worker(tmp_path, JAVA, CONNECT_PLUGINS=plugins, **locale)
-    assert done.returncode == 0, done.stderr.decode()
+    done = succeeded(start_worker(tmp_path, JAVA, CONNECT_PLUGINS=plugins, **locale))
     said = done.stdout.decode("ascii").splitlines()
     assert said[0] == "LC_ALL=C.UTF-8"
     (path,) = (line.removeprefix("plugin.path=") for line in said if line.startswith("plugin.path="))
@@ -65,8 +65,7 @@ def of_archive(plugins: Path, kind: str) -> str:
 def test_an_archive_that_matches_is_unpacked(plugins: Path, tmp_path: Path, kind: str, form: str, upper: bool) -> None:
     digest = of_archive(plugins, kind)
     (plugins / f"vendor-1.0.zip.{kind}").write_text(form.format(digest.upper() if upper else digest))
-    done = start_worker(tmp_path, QUIET, CONNECT_USER_PLUGINS=str(plugins))
-    assert done.returncode == 0, done.stderr.decode()
+    succeeded(start_worker(tmp_path, QUIET, CONNECT_USER_PLUGINS=str(plugins)))
     unpacked = tmp_path / "data" / "plugins-1"
     assert [each.name for each in unpacked.iterdir()] == ["vendor-1.0"]
     assert (unpacked / "vendor-1.0" / "vendor" / "lib" / "sink.jar").exists()
@@ -76,8 +75,7 @@ def test_an_archive_that_matches_is_unpacked(plugins: Path, tmp_path: Path, kind
 def test_an_archive_of_another_checksum_is_refused_with_both(plugins: Path, tmp_path: Path, kind: str) -> None:
     digest, wanted = of_archive(plugins, kind), hashlib.new(kind, b"another").hexdigest()
     (plugins / f"vendor-1.0.zip.{kind}").write_text(f"{wanted}  vendor-1.0.zip\n")
-    done = start_worker(tmp_path, QUIET, CONNECT_USER_PLUGINS=str(plugins))
-    assert done.returncode == 2
+    done = refuses(start_worker(tmp_path, QUIET, CONNECT_USER_PLUGINS=str(plugins)))
     (said,) = done.stderr.decode().splitlines()
     assert said.startswith(f"connect/run: vendor-1.0.zip: its {kind.upper().replace('SHA', 'SHA-')} is {digest}, ")
     assert f"vendor-1.0.zip.{kind} says {wanted}; fetch the archive again" in said

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinkbench.metrics.limit import efficiency_and_spread
+from sinkbench.metrics.limit import efficiency_lines
 from sinkbench.plan.cells import Cell
 from sinkbench.results import CellSummary, Limit
 from sinkbench.summary.cells import summarize
@@ -128,6 +128,6 @@ def test_the_table_shows_the_span_of_an_efficiency_if_there_is_one_and_a_limit_t
     blocks: int, rate: float, shown: list[str]
 ) -> None:
     found = limited(*[rate] * max(blocks, 1), limits=[in_blocks(*[100_000] * blocks)])
-    assert efficiency_and_spread(found) == shown
+    assert efficiency_lines(found) == shown
     text = render(run_summary(found))
     assert all(part in text for part in shown)

@@ -200,9 +200,7 @@ class Shared(FakeSink):
 
 
 @pytest.mark.parametrize("unattributed", [0, 2])
-def test_connections_that_others_open_meanwhile_hide_the_peak(
-    unattributed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_connections_of_others_meanwhile_hide_the_peak(unattributed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sinkbench.trial.trial.CLOSING_SECONDS", 0.0)
     monkeypatch.setattr(Shared, "unattributed", unattributed)
     cluster = FakeCluster(PLAN)

@@ -62,9 +62,7 @@ def run(
 @pytest.mark.parametrize(
     ("by", "different", "more"), [("key", 1, {"key": "payload.id"}), ("position", 1, {}), ("value", 0, {})]
 )
-def test_what_was_planted_is_found_with_its_partition_and_hour(
-    tmp_path: Path, by: By, different: int, more: Any
-) -> None:
+def test_what_was_planted_is_found_with_partition_and_hour(tmp_path: Path, by: By, different: int, more: Any) -> None:
     found, _ = run(tmp_path, topic(), target(FAULTY), by, **more)
     assert (found["records"], found["rows"]) == (2000, 2000)
     # By value, an altered record is missing, and its row is unknown.
