@@ -70,14 +70,15 @@ def check_plan(plan: Plan, cells: Sequence[Cell], stack: Stack, records: KeptRec
 
 def _check_programs(plan: Plan, stack: Stack) -> Iterator[str]:
     """Yields the first load on Kafka alone that this stack cannot have, and why."""
-    can_hold = stack.faults is not None and stack.faults.hold is not None
     for index, load in enumerate(kafka_loads(plan)):
         held = "cores" if load.cores is not None else "memory_mb" if load.memory_mb is not None else None
         refused = {
             "perf-test is of Kafka's own programs, which only the local stack runs; use by: loadgen": (
                 load.by == "perf-test" and stack.profiler is None
             ),
-            f"{held}: only root holds brokers to a share, on the local stack": held is not None and not can_hold,
+            f"{held}: only root holds brokers to a share, on the local stack": (
+                held is not None and (stack.faults is None or stack.faults.hold is None)
+            ),
             "traffic: brokers tell it without a password; race without SINKBENCH_SECURITY": (
                 load.traffic and stack.endpoints.kafka_settings
             ),
