@@ -92,26 +92,34 @@ def _cut(found: Verdict) -> tuple[Plan, int]:
 
 
 def _race(missing: Sequence[Verdict], results: Path, minutes: float | None) -> None:
-    """Takes the races one after the other, those that test most claims a minute first, if one fits into the time. Those
-    on the same stack follow each other, so that it starts, and becomes warm, once."""
+    """Takes the races that test most claims a minute, as many as fit into the time. Those on the same stack follow each
+    other, so that it starts, and becomes warm, once."""
     # Imported here, since without races no service's client is needed.
     from sinkbench.race.session import run_plan
 
-    left = math.inf if minutes is None else 60 * minutes
+    left = unplanned = math.inf if minutes is None else 60 * minutes
     by_command, claims = {each.command: each for each in missing}, commands_of(missing)
     cut = {command: _cut(by_command[command]) for command in claims}
     seconds = {command: seconds_of(*cut[command]) + START_SECONDS for command in claims}
+
+    def fits(command: str, within: float) -> bool:
+        if seconds[command] > within:
+            took = f"{seconds[command] / 60:.0f} of {max(within, 0) / 60:.0f} min"
+            write(f"{command}: left out, it takes {took}\n", err=True)
+        return seconds[command] <= within
+
     on: dict[tuple[object, ...], list[str]] = {}
     for command in sorted(claims, key=lambda each: seconds[each] / claims[each]):
-        settings = by_command[command].claim.needs.settings
-        on.setdefault((*settings.items(), cut[command][0].workers), []).append(command)
+        if fits(command, unplanned):
+            unplanned -= seconds[command]
+            settings = by_command[command].claim.needs.settings
+            on.setdefault((*settings.items(), cut[command][0].workers), []).append(command)
     progress = Console(soft_wrap=True, stderr=True)
     for commands_there in on.values():
         with ExitStack() as opened:
             for command in commands_there:
-                if seconds[command] > left:
-                    took = f"{seconds[command] / 60:.0f} of {max(left, 0) / 60:.0f} min"
-                    write(f"{command}: left out, it takes {took}\n", err=True)
+                # What came before may have taken longer than was said.
+                if not fits(command, left):
                     continue
                 write(f"race: {command}    # {counted(claims[command], 'claim')}\n", err=True)
                 began = time.monotonic()
