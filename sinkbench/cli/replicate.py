@@ -100,7 +100,7 @@ def _race(missing: Sequence[Verdict], results: Path, minutes: float | None) -> N
     left = unplanned = math.inf if minutes is None else 60 * minutes
     by_command, claims = {each.command: each for each in missing}, commands_of(missing)
     cut = {command: _cut(by_command[command]) for command in claims}
-    seconds = {command: seconds_of(*cut[command]) + START_SECONDS for command in claims}
+    seconds = {command: seconds_of(*cut[command]) for command in claims}
 
     def fits(command: str, within: float) -> bool:
         if seconds[command] > within:
@@ -110,10 +110,11 @@ def _race(missing: Sequence[Verdict], results: Path, minutes: float | None) -> N
 
     on: dict[tuple[object, ...], list[str]] = {}
     for command in sorted(claims, key=lambda each: seconds[each] / claims[each]):
-        if fits(command, unplanned):
-            unplanned -= seconds[command]
-            settings = by_command[command].claim.needs.settings
-            on.setdefault((*settings.items(), cut[command][0].workers), []).append(command)
+        stack = (*by_command[command].claim.needs.settings.items(), cut[command][0].workers)
+        start = 0.0 if stack in on else START_SECONDS
+        if fits(command, unplanned - start):
+            unplanned -= start + seconds[command]
+            on.setdefault(stack, []).append(command)
     progress = Console(soft_wrap=True, stderr=True)
     for commands_there in on.values():
         with ExitStack() as opened:
