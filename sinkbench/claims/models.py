@@ -165,11 +165,17 @@ class Claim(Section):
     source: Source
     published: Text
     contradiction: Text | None = None
+    core: bool = False
+    """Whether it is among the few of its article that `replicate --quick` takes."""
     plan: Text | None = None
     shape: Annotated[tuple[Shape, ...], Several] | None = None
     untestable: Text | None = None
     different_here: Text | None = None
     needs: Needs = Needs()
+
+    @property
+    def cells(self) -> list[CellOf]:
+        return [cell for shape in self.shape or () if not isinstance(shape, Arithmetic) for cell in shape.cells]
 
     @property
     def article(self) -> str:

@@ -1,6 +1,6 @@
 """A claim's plan, cut down to what its claims are about. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from sinkbench.claims.models import COUNTED, Arithmetic, Claim, Failure
@@ -8,11 +8,11 @@ from sinkbench.plan.entries import PipelineEntry
 from sinkbench.plan.plan import CapacityPlan, FaultsPlan, Plan, kafka_loads
 
 
-def narrowed(plan: Plan, claims: Iterable[Claim], workers: int) -> Plan:
+def narrowed(plan: Plan, claims: Sequence[Claim], workers: int) -> Plan:
     """The plan with only the cells on `workers` workers, and the loads on Kafka alone, that the claims name; in one
     trial each if all of them count. A plan races one pipeline at least."""
     shapes = [each for claim in claims for each in claim.shape or () if not isinstance(each, Arithmetic)]
-    wanted = [cell for shape in shapes for cell in shape.cells]
+    wanted = [cell for claim in claims for cell in claim.cells]
     labels = {each.label for each in wanted}
 
     def of_claims(entry: PipelineEntry) -> PipelineEntry:

@@ -64,6 +64,14 @@ def cell_of(run: RunSummary, wanted: CellOf) -> CellSummary:
     return found[0]
 
 
+def load_of(run: RunSummary, wanted: CellOf) -> Limit | None:
+    """The load on Kafka alone that is meant; None if it is a cell. Untold if the run is not finished."""
+    found = next((each for each in run.limits if (each.sink, each.way) == (KAFKA_ALONE, wanted.label)), None)
+    if found is not None and not run.complete:
+        raise Untold("the run is not finished")
+    return found
+
+
 def range_of(stored: Stored, wanted: CellOf, figure: str) -> Range:
     """A figure of a cell; Untold if it is not final, or has no range."""
     spread = _spread(stored, wanted, figure)
@@ -87,9 +95,8 @@ def ratio_of(stored: Stored, pair: tuple[CellOf, CellOf], figure: str, *, per_ta
 
 
 def _spread(stored: Stored, wanted: CellOf, figure: str) -> Spread:
-    alone = next((each for each in stored[0].limits if (each.sink, each.way) == (KAFKA_ALONE, wanted.label)), None)
-    if alone is not None:
-        return _of_kafka(stored[0], alone, figure)
+    if (alone := load_of(stored[0], wanted)) is not None:
+        return _of_kafka(alone, figure)
     cell = cell_of(stored[0], wanted)
     if figure in COUNTED:
         value = find(cell, _PATHS[figure]) if figure in _PATHS else value_of(cell, figure)
@@ -111,7 +118,7 @@ def _spread(stored: Stored, wanted: CellOf, figure: str) -> Spread:
     return spread
 
 
-def _of_kafka(run: RunSummary, alone: Limit, figure: str) -> Spread:
+def _of_kafka(alone: Limit, figure: str) -> Spread:
     """The rate, the CPU time, or one of `figures`, of a load on Kafka alone, over its blocks."""
     name = figure.removeprefix("cpu.")
     found = {
@@ -120,8 +127,8 @@ def _of_kafka(run: RunSummary, alone: Limit, figure: str) -> Spread:
         if (value := {**each.cpu_seconds_per_million, **each.figures}.get(name)) is not None
     }
     spread = alone.spread if figure == "records_per_second" else spread_of(found)
-    if spread is None or not run.complete:
-        raise Untold(f"{figure} of {alone.way}: {alone.note or 'not measured' if run.complete else 'not finished'}")
+    if spread is None:
+        raise Untold(f"{figure} of {alone.way}: {alone.note or 'not measured'}")
     if len(spread.values) < FEWEST_TRIALS:
         raise Untold(f"{figure} of {alone.way}: one block has no range; race with --trials {FEWEST_BLOCKS}")
     return spread

@@ -13,7 +13,7 @@ from typing import Any
 
 from sinkbench.analysis.words import significant
 from sinkbench.claims.models import Arithmetic, Bounds, Claim, Failure, Needs, Order, Ratio, Shape
-from sinkbench.claims.readings import Range, Stored, Trials, Untold, cell_of, range_of, ratio_of
+from sinkbench.claims.readings import Range, Stored, Trials, Untold, cell_of, load_of, range_of, ratio_of
 from sinkbench.metrics.metric import find
 from sinkbench.results import RunSummary
 
@@ -92,11 +92,12 @@ def decided(found: Range, bounds: Bounds) -> Outcome:
 
 
 def run_of(claim: Claim, summaries: Sequence[RunSummary]) -> tuple[RunSummary | None, str]:
-    """The newest run of its plan that is on what the claim needs, else the newest, and why it cannot tell."""
+    """The newest run of its plan that is on what the claim needs and has its cells, else the newest, and why it cannot
+    tell."""
     runs = [run for run in summaries if run.plan.name == claim.plan and any(cell.trials for cell in run.cells)]
     if not runs:
         return None, f"no run of plan {claim.plan}"
-    lacking = [(run, _lacks(claim.needs, run.environment)) for run in runs]
+    lacking = [(run, _lacks(claim.needs, run.environment) or _missing(claim, run)) for run in runs]
     return next((each for each in lacking if not each[1]), lacking[0])
 
 
@@ -110,6 +111,16 @@ def _lacks(needs: Needs, environment: Mapping[str, object]) -> str:
         found = find(environment, "topology.name" if name == "topology" else name)
         if found != wanted:
             return f"needs {name} {wanted}, the run had {found or 'an unknown one'}"
+    return ""
+
+
+def _missing(claim: Claim, run: RunSummary) -> str:
+    try:
+        for wanted in claim.cells:
+            if load_of(run, wanted) is None:
+                cell_of(run, wanted)
+    except Untold as why:
+        return str(why)
     return ""
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from sinkbench.errors import StackError
 from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import Plan
+from sinkbench.plan.plan import Plan, kafka_loads
 from sinkbench.race import session
 from sinkbench.results import PlanRef
 from sinkbench.runs.store import RunFolder, read_trials
@@ -68,6 +68,20 @@ def test_without_a_run_the_commands_that_would_decide_are_named(
     assert "no run of plan quick" in text
     assert text.endswith("Runs that are missing:\n  sinkbench race quick    # 1 claim, about 6 min\n")
     sinkbench.refused("replicate", "--results", "nowhere")
+
+
+def test_the_quick_races_are_of_the_core_of_each_article(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Command
+) -> None:
+    taken: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(
+        session, "run_plan", lambda _, plan, *__: taken.append((plan.name, len(plan.pipelines), len(kafka_loads(plan))))
+    )
+    monkeypatch.setattr(LocalStack, "up", lambda self, say: None)
+    monkeypatch.setattr(LocalStack, "down", lambda self: None)
+    done = sinkbench("replicate", "--quick", "--race", "--results", tmp_path / "new")
+    assert sorted(taken) == [("fan-out", 1, 4), ("kafka-alone", 1, 2), ("pools", 1, 0), ("quick", 2, 0)]
+    assert "4 claims: " in done.out
 
 
 def test_an_unknown_name_ends_with_exit_code_2(sinkbench: Command) -> None:
