@@ -54,7 +54,8 @@ def replicate(
     starts nothing, and names the races that are missing."""
     # What is asked for in a quarter of an hour, races nothing else.
     claims = [each for each in load_claims(CLAIMS, names) if each.core or not quick]
-    among = claims if quick else load_claims(CLAIMS)
+    few = os.cpu_count() or 1
+    among = [each for each in (claims if quick else load_claims(CLAIMS)) if (each.needs.cores or 0) <= few]
     if minutes is not None and not race:
         raise ClaimError("--minutes: is for the races; add --race")
     if race:
