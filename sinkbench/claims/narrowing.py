@@ -38,4 +38,7 @@ def narrowed(plan: Plan, claims: Sequence[Claim], workers: int) -> Plan:
         changes["sustain"] = plan.sustain.model_copy(
             update={"readers": tuple(each for each in plan.sustain.readers if each in readers)}
         )
-    return plan.model_copy(update=changes)
+    cut = plan.model_copy(update=changes)
+    # Its parts are no longer where the file has them.
+    cut._source = None
+    return cut

@@ -10,7 +10,7 @@ from sinkbench.cli.options import commands, write
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import CapacityPlan, Plan, kafka_loads, load_plan
-from sinkbench.plan.sizing import USUAL_SEARCH_STEPS, StepsLeft, seconds_left
+from sinkbench.plan.sizing import USUAL_SEARCH_STEPS, StepsLeft, kafka_more_seconds, seconds_left
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.suggest import did_you_mean
 
@@ -61,9 +61,13 @@ def seconds_of(plan: Plan, workers: int) -> float:
     places = len({cell.place for cell in cells})
     searches = USUAL_SEARCH_STEPS * places if isinstance(plan, CapacityPlan) else 0
     trials = searches + plan.most_blocks * len(cells)
-    in_blocks = len(kafka_loads(plan)) * (1 + plan.most_blocks)
+    loads = kafka_loads(plan)
+    in_blocks, more = (
+        len(loads) * (1 + plan.most_blocks),
+        sum(kafka_more_seconds(each, plan.most_blocks) for each in loads),
+    )
     warm_up = places * plan.drain.warm_up_seconds
-    return seconds_left(plan, StepsLeft(places, 2 * plan.limits, trials, in_blocks, warm_up), ())
+    return more + seconds_left(plan, StepsLeft(places, 2 * plan.limits, trials, in_blocks, warm_up), ())
 
 
 def duration(plan: Plan, workers: int) -> str:

@@ -31,6 +31,8 @@ WARM_SECONDS = 60.0
 """Duration with all cores before: in a share of them the JIT compilers take minutes."""
 FIRST_RATE = 40_000.0
 """Records per second that the first measurement of a load expects; it also warms the brokers."""
+LEAST_REACHED = 0.95
+"""A load that has less of its rate has no figures: its queue grows."""
 ONE_BY_ONE = 0.02
 """The part of it that single records may have."""
 MOST_BYTES = 2e9
@@ -73,7 +75,9 @@ class KafkaAlone:
             return lengthen(lambda point: self.measure(point, observer), partial(at, SECONDS), first)
         free = replace(self, load=load.model_copy(update={"cores": None}))
         lengthen(lambda point: free.measure(point, observer), partial(at, WARM_SECONDS), first)
-        return lengthen(lambda point: self.measure(point, observer), partial(at, HELD_SECONDS), load.cores * first)
+        return lengthen(
+            lambda point: self.measure(point, observer), partial(at, HELD_SECONDS), min(load.cores, 1) * first
+        )
 
     def measure(self, point: Point, observer: Observer) -> Measured:
         """Measures it on a topic of its own, which is removed. No rate if that has another number of records."""
@@ -91,8 +95,10 @@ class KafkaAlone:
         ):
             before = None if traffic is None else traffic.read()
             found = self._of_topic(records, programs, observer)
-            if found.records_per_second is None or not still_reads():
+            if (rate := found.records_per_second) is None or not still_reads():
                 return Measured(None, found.problem or "the backfill ended before the load did; raise backfill_mb")
+            if load.records_per_second is not None and rate < LEAST_REACHED * load.records_per_second:
+                return Measured(None, f"{load.records_per_second:,.0f} records/s were asked, {rate:,.0f} produced")
             told = {} if traffic is None or before is None else traffic_ratios(before, traffic.read())
             return replace(found, figures={**found.figures, **told})
 
@@ -115,7 +121,8 @@ class KafkaAlone:
         with self._topic(topic):
             programs.produce(topic, BACKFILL, records)
             reader = programs.consume(topic, records)
-            yield lambda: reader.poll() is None
+            # One that has failed says why.
+            yield lambda: reader.poll() is None or not printed(reader)
 
     def _traffic(self, programs: PerfTest) -> AbstractContextManager[Traffic | None]:
         if not self.load.traffic:
@@ -154,8 +161,9 @@ class KafkaAlone:
                 found = consumed(printed(programs.consume(names.topic, records)))
         if found.records_per_second is None:
             return found
-        used = clients_seconds() - used
-        costs = with_costs(found.records_per_second, before, look(cluster), records, used)
+        # Nobody tells the CPU time of loadgen's consumers.
+        spent = None if load.mode == "consume" and load.by == "loadgen" else clients_seconds() - used
+        costs = with_costs(found.records_per_second, before, look(cluster), records, spent)
         return replace(costs, figures=found.figures)
 
     def _held(self) -> AbstractContextManager[None]:

@@ -1,5 +1,6 @@
 """Kafka's own programs for measuring, and what they print."""
 
+import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from sinkbench.errors import ServiceError
 from sinkbench.limits.tune import Measured
 from sinkbench.plan.sections import KafkaLoad
 from sinkbench.settings import load_settings
-from sinkbench.stack.tools import find_java
+from sinkbench.stack.tools import UTF8, find_java
 
 TIMEOUT_SECONDS = 120.0
 _TOOLS = "org.apache.kafka.tools"
@@ -30,7 +31,9 @@ class PerfTest:
         jars = f"{load_settings().dist / 'kafka' / 'libs'}/*"
         command = [str(find_java() / "bin" / "java"), "-Xmx512m", "-cp", jars, f"{_TOOLS}.{tool}", *arguments]
         out = subprocess.PIPE
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, text=True)
+        # Else numbers have the decimal commas of the user's language.
+        told = {**os.environ, **UTF8}
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, text=True, env=told)
         self.opened.callback(process.communicate)
         self.opened.callback(process.kill)
         return process

@@ -5,12 +5,14 @@ import socket
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from sinkbench.errors import ServiceError
 from sinkbench.limits.programs import PerfTest, printed
 from sinkbench.stack.tools import find_java
+from sinkbench.trial.names import cleaning
 
 _BYTES = ("BytesInPerSec", "BytesOutPerSec", "ReplicationBytesInPerSec", "ReplicationBytesOutPerSec")
 
@@ -58,10 +60,17 @@ def told_by(programs: PerfTest, pids: Iterable[int]) -> Iterator[Traffic]:
         for pid in pids:
             with socket.create_server(("127.0.0.1", 0)) as free:
                 ports.append(free.getsockname()[1])
-            opened.callback(_ask, pid, "ManagementAgent.stop")
+            # A killed controller has left it open.
+            _stop(pid)
+            opened.enter_context(cleaning(partial(_stop, pid)))
             asked = {"port": ports[-1], "host": "127.0.0.1", "authenticate": "false", "ssl": "false"}
             _ask(pid, "ManagementAgent.start", *(f"jmxremote.{name}={value}" for name, value in asked.items()))
         yield Traffic(programs, tuple(ports))
+
+
+def _stop(pid: int) -> None:
+    with suppress(ServiceError):
+        _ask(pid, "ManagementAgent.stop")
 
 
 def _ask(pid: int, *words: str) -> None:

@@ -110,9 +110,11 @@ class KafkaLoad(Section):
         default="perf-test", description="Kafka's own programs, which need the local stack, or a load generator"
     )
     producers: Annotated[int, Field(gt=0, le=32)] = Field(default=1, description="programs that produce at once")
-    readers: Annotated[int, Field(ge=0, le=32)] = Field(default=0, description="consumer groups meanwhile")
-    backfill_mb: Annotated[float, Field(gt=0, le=1_000_000)] | None = Field(
-        default=None, description="MB of an old topic that one more reads meanwhile"
+    readers: Annotated[int, Field(ge=0, le=32)] = Field(
+        default=0, description="consumer groups that read at the same time"
+    )
+    backfill_mb: Annotated[float, Field(gt=0, le=10_000)] | None = Field(
+        default=None, description="MB of an old topic that one more reads then"
     )
     traffic: bool = Field(default=False, description="whether to read the brokers' metrics of bytes")
     replication: Annotated[int, Field(gt=0, le=100)] = Field(default=1, description="replicas of each partition")
@@ -132,7 +134,7 @@ class KafkaLoad(Section):
         default=None, description="cores of each broker meanwhile; as root, on the local stack"
     )
     memory_mb: Annotated[float, Field(ge=64)] | None = Field(
-        default=None, description="further memory, with page cache; likewise"
+        default=None, description="memory of each broker beyond what it has, page cache included"
     )
 
     @model_validator(mode="after")
@@ -143,9 +145,11 @@ class KafkaLoad(Section):
 
     @model_validator(mode="after")
     def _is_one_at_a_time(self) -> Self:
+        batches = {"compression", "linger_ms", "batch_bytes", "constant"} & self.model_fields_set
         one = {"producers": self.producers > 1, "records_per_second": self.records_per_second is not None}
-        for key in (key for key, is_wrong in one.items() if is_wrong and self.mode == "latency"):
-            raise mistake(f"mode latency has one record at a time, found {key}: {shown(getattr(self, key))}", key)
+        wrong = {**one, "acks": self.acks == "0", **dict.fromkeys(sorted(batches), True)}
+        for key in (key for key, is_wrong in wrong.items() if is_wrong and self.mode == "latency"):
+            raise mistake(f"mode latency waits for each record, found {key}: {shown(getattr(self, key))}", key)
         return self
 
     @model_validator(mode="after")

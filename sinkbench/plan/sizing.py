@@ -7,6 +7,7 @@ from sinkbench.analysis.samples import FEWEST_FOR_DISK
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import Plan, PlanDrain
+from sinkbench.plan.sections import KafkaLoad
 from sinkbench.results import TrialRecord
 
 MINIMUM_RECORDS = 2_000
@@ -93,6 +94,17 @@ BLOCK_LIMIT_SECONDS = 7.0
 """Includes the start of its clients or connector, and the removal of what they made."""
 # A pilot takes at least two of its lengths.
 PILOT_LENGTHS = 3
+
+
+# Of a load on Kafka alone beyond a block's limit: what warms held brokers, their longer duration, and reading metrics.
+HELD_WARM_SECONDS, HELD_MORE_SECONDS, TRAFFIC_SECONDS, BACKFILL_MB_PER_SECOND = 80.0, 9.0, 12.0, 150.0
+
+
+def kafka_more_seconds(load: KafkaLoad, blocks: int) -> float:
+    """What the search for a load on Kafka alone, and its blocks, take beyond `BLOCK_LIMIT_SECONDS` each."""
+    each = HELD_MORE_SECONDS * (load.cores is not None) + TRAFFIC_SECONDS * load.traffic
+    each += (load.backfill_mb or 0.0) / BACKFILL_MB_PER_SECOND
+    return HELD_WARM_SECONDS * (load.cores is not None) + (1 + blocks) * each
 
 
 @dataclass(frozen=True)

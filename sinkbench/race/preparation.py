@@ -76,10 +76,10 @@ def _check_programs(plan: Plan, stack: Stack) -> Iterator[str]:
             "perf-test is of Kafka's own programs, which only the local stack runs; use by: loadgen": (
                 load.by == "perf-test" and stack.profiler is None
             ),
-            f"{held}: only root holds brokers to a share, on the local stack": (
+            f"{held}: only root can limit brokers, on the local stack whose kernel has control groups": (
                 held is not None and (stack.faults is None or stack.faults.hold is None)
             ),
-            "traffic: brokers tell it without a password; race without SINKBENCH_SECURITY": (
+            "traffic: opens the brokers' metrics to all of this machine; set SINKBENCH_SECURITY=off": (
                 load.traffic and stack.endpoints.kafka_settings
             ),
         }

@@ -1,8 +1,8 @@
 """Holds processes of this machine to a share of its cores and memory: control groups (version 2 or 1) of their own."""
 
 import os
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sinkbench.errors import StackError
@@ -11,6 +11,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 PERIOD = 100_000
 """Microseconds: the kernel counts the CPU time of a group anew in each."""
 CONTROLLERS = ("cpu", "memory")
+PREFIX = "sinkbench-"
 
 
 def can_hold() -> bool:
@@ -32,27 +33,33 @@ def held_to(pids: Collection[int], cores: float | None, memory_bytes: int | None
     if memory_bytes is not None:
         limits["memory"] = {"memory.max" if _is_unified() else "memory.limit_in_bytes": f"{memory_bytes}"}
     try:
+        _hold(pids, limits)
+        yield
+    finally:
+        release(pids)
+
+
+def _hold(pids: Collection[int], limits: Mapping[str, Mapping[str, str]]) -> None:
+    try:
         for controller, values in limits.items():
             for pid in pids:
                 group = _group(controller, pid)
                 group.mkdir(exist_ok=True)
                 for name, value in {**values, "cgroup.procs": f"{pid}"}.items():
                     (group / name).write_text(value)
-        yield
     except OSError as error:
-        held = " and ".join(f"{controller} of {[*values.values()][-1]}" for controller, values in limits.items())
-        raise StackError(f"no control group in {CGROUPS} for {held}: {error.strerror}") from None
-    finally:
-        release(pids)
+        raise StackError(f"no control group of {' and '.join(limits)} in {CGROUPS}: {error.strerror}") from None
 
 
 def release(pids: Collection[int]) -> None:
-    """Ends what a killed controller, or this one, has held processes to."""
+    """Ends what a killed controller, or this one, has held processes to, and removes groups whose process has died."""
     for controller in CONTROLLERS:
-        for pid in pids:
-            group = _group(controller, pid)
-            if group.is_dir():
-                (_root(controller) / "cgroup.procs").write_text(f"{pid}")
+        for group in _root(controller).glob(f"{PREFIX}*"):
+            pid = int(group.name.removeprefix(PREFIX))
+            if pid in pids:
+                with suppress(ProcessLookupError):
+                    (_root(controller) / "cgroup.procs").write_text(f"{pid}")
+            if pid in pids or not (group / "cgroup.procs").read_text():
                 group.rmdir()
 
 
@@ -65,4 +72,4 @@ def _root(controller: str) -> Path:
 
 
 def _group(controller: str, pid: int) -> Path:
-    return _root(controller) / f"sinkbench-{pid}"
+    return _root(controller) / f"{PREFIX}{pid}"

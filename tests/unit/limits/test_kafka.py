@@ -77,7 +77,9 @@ def test_a_program_that_fails_is_told_by_its_last_line(words: str) -> None:
         ({"kafka": [{"label": "a", "by": "loadgen", "constant": True}]}, "no constant of"),
         ({"kafka": [{"label": "a", "by": "loadgen", "record_bytes": 100}]}, "no record_bytes of 100"),
         ({"kafka": [{"label": "a", "by": "loadgen", "records_per_second": 5}]}, "no records_per_second of 5"),
-        ({"kafka": [{"label": "a", "mode": "latency", "producers": 2}]}, "one record at a time, found producers: 2"),
+        ({"kafka": [{"label": "a", "mode": "latency", "producers": 2}]}, "waits for each record, found producers: 2"),
+        ({"kafka": [{"label": "a", "mode": "latency", "acks": "0"}]}, "waits for each record, found acks: '0'"),
+        ({"kafka": [{"label": "a", "mode": "latency", "linger_ms": 5}]}, "found linger_ms: 5"),
         ({"kafka": [{"label": "a", "producers": 0}]}, "producers"),
         ({"kafka": [{"label": "a", "cores": 0}]}, "cores"),
         ({"kafka": [{"label": "a", "replication": 3, "brokers": 2}]}, "3 replicas need as many brokers, found 2"),
@@ -99,11 +101,11 @@ def test_what_the_stack_lacks_is_refused_before_the_race() -> None:
     with pytest.raises(PlanError, match=r"kafka-alone.yaml:\d+: perf-test .* use by: loadgen$"):
         check_plan(plan, [], stack)
     shares = plan_of(kafka=[{"label": "a", "by": "loadgen", "cores": 0.5, "brokers": 5}])
-    with pytest.raises(PlanError, match="cores: only root holds brokers to a share"):
+    with pytest.raises(PlanError, match="cores: only root can limit brokers"):
         check_plan(shares, [], stack)
     told = plan_of(kafka=[{"label": "a", "traffic": True}])
     stack.profiler, stack.endpoints.kafka_settings = object(), {"security.protocol": "SASL_SSL"}
-    with pytest.raises(PlanError, match="traffic: brokers tell it without a password"):
+    with pytest.raises(PlanError, match="traffic: opens the brokers' metrics"):
         check_plan(told, [], stack)
     (refused,) = check_copies(shares, load_topology("brokers", CHECKOUT, CHECKOUT).kafka)
     assert refused.endswith("brokers is 5, and Kafka has 3 brokers; race with SINKBENCH_TOPOLOGY=five-brokers")

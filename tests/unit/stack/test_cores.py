@@ -58,11 +58,28 @@ def test_a_process_keeps_only_so_much_of_a_file_in_memory(tmp_path: Path) -> Non
         process.kill()
 
 
+def test_a_process_that_dies_is_no_error_and_the_others_are_let_go(busy: psutil.Process) -> None:
+    if not can_hold():
+        pytest.skip("no control groups for this account")
+    other = subprocess.Popen(["sleep", "60"])
+
+    def fail() -> None:
+        with held_to([other.pid, busy.pid], 0.5, 64 << 20):
+            other.kill()
+            other.wait()
+            raise ConnectionError("no broker")
+
+    with pytest.raises(ConnectionError, match=r"^no broker$"):
+        fail()
+    left = [each for pid in (other.pid, busy.pid) for each in Path("/sys/fs/cgroup").glob(f"**/sinkbench-{pid}")]
+    assert left == []
+
+
 def test_what_the_kernel_refuses_is_one_line(busy: psutil.Process, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "CGROUPS", Path("/proc"))
     assert not can_hold()
     with (
-        pytest.raises(StackError, match=r"no control group in /proc for cpu of 20000 and memory of 5: "),
+        pytest.raises(StackError, match=r"^no control group of cpu and memory in /proc: "),
         held_to([busy.pid], 0.2, 5),
     ):
         pass
