@@ -42,7 +42,7 @@ def replicate(
         typer.Argument(metavar="NAME", help="articles or claims, as part8 (default: all)", show_default=False),
     ] = None,
     race: Annotated[bool, typer.Option("--race", help="first take the races that are missing")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="only the core of each article: races of 15 minutes")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="only the core of each article: 15 minutes in all")] = False,
     minutes: Annotated[
         float | None, typer.Option(help="for the races; those that test most claims in the time come first", min=1)
     ] = None,
@@ -52,10 +52,11 @@ def replicate(
 ) -> None:
     """Each claim: what was published, what the newest run of its plan measured, and the verdict. Without --race it
     starts nothing, and names the races that are missing."""
-    # What is asked for in a quarter of an hour, races nothing else.
-    claims = [each for each in load_claims(CLAIMS, names) if each.core or not quick]
-    few = os.cpu_count() or 1
-    among = [each for each in (claims if quick else load_claims(CLAIMS)) if (each.needs.cores or 0) <= few]
+    claims, cores = [each for each in load_claims(CLAIMS, names) if each.core or not quick], os.cpu_count() or 1
+    if not claims:
+        raise ClaimError(f"--quick: {', '.join(names or ())}: is no core of an article; leave out --quick")
+    # Quick races have only the cells of these, others those of all claims that this machine can tell.
+    among = [each for each in (claims if quick else load_claims(CLAIMS)) if (each.needs.cores or 0) <= cores]
     if minutes is not None and not race:
         raise ClaimError("--minutes: is for the races; add --race")
     if race:
@@ -100,7 +101,7 @@ def _race(missing: Sequence[Verdict], among: Sequence[Claim], results: Path, min
     """Takes the races that test most claims a minute, as many as fit into the time. Those on the same stack follow each
     other, so that it starts, and becomes warm, once."""
     # Imported here, since without races no service's client is needed.
-    from sinkbench.race.session import run_plan
+    from sinkbench.race.session import run_plan, stop_kept
 
     left = unplanned = math.inf if minutes is None else 60 * minutes
     by_command, claims = {each.command: each for each in missing}, commands_of(missing)
@@ -121,31 +122,35 @@ def _race(missing: Sequence[Verdict], among: Sequence[Claim], results: Path, min
             unplanned -= start + seconds[command]
             on.setdefault(stack, []).append(command)
     progress = Console(soft_wrap=True, stderr=True)
+
+    def take(command: str, opened: ExitStack) -> None:
+        write(f"race: {command}    # {counted(claims[command], 'claim')}\n", err=True)
+        try:
+            plan, settings = cut[command][0], by_command[command].claim.needs.settings
+            stack = _stack(settings, plan.workers)
+            opened.callback(stop_kept, stack)
+            run_plan(stack, plan, results, progress, keep=True)
+        except SinkbenchError as error:
+            write(f"{command}: {error}; its claims stay open\n", err=True)
+
     for commands_there in on.values():
-        with ExitStack() as opened:
-            for command in commands_there:
-                # What came before may have taken longer than was said.
-                if not fits(command, left):
-                    continue
-                write(f"race: {command}    # {counted(claims[command], 'claim')}\n", err=True)
-                began = time.monotonic()
-                try:
-                    plan, settings = cut[command][0], by_command[command].claim.needs.settings
-                    run_plan(_up(settings, plan.workers, opened, progress), plan, results, progress)
-                except SinkbenchError as error:
-                    write(f"{command}: {error}; its claims stay open\n", err=True)
-                left -= time.monotonic() - began
+        try:
+            with ExitStack() as opened:
+                for command in commands_there:
+                    began = time.monotonic()
+                    # What came before may have taken longer than was said.
+                    if fits(command, left):
+                        take(command, opened)
+                    left -= time.monotonic() - began
+        except SinkbenchError as error:
+            write(f"{error}\n", err=True)
 
 
-def _up(settings: Mapping[str, str], workers: int | None, opened: ExitStack, progress: Console) -> Stack:
-    """A stack with these settings, which goes down with `opened` if it was not up. Raises StackError."""
+def _stack(settings: Mapping[str, str], workers: int | None) -> Stack:
+    """The stack of these settings. Raises StackError."""
     from sinkbench.stack.local import LocalStack
 
     if settings and load_settings().stack != "local":
         wanted = " and ".join(map(" ".join, settings.items()))
         raise StackError(f"needs {wanted}, of the local stack; race it without SINKBENCH_STACK")
-    stack = LocalStack(load_settings(changed=settings)) if settings else the_stack(None, workers)
-    if stack.start_id() is None:
-        opened.callback(stack.down)
-        stack.up(progress.print)
-    return stack
+    return LocalStack(load_settings(changed=settings).with_workers(workers)) if settings else the_stack(None, workers)

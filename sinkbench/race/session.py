@@ -29,7 +29,7 @@ from sinkbench.plan.plan import CapacityPlan, Plan
 from sinkbench.race import preparation
 from sinkbench.race.canary import check_pipelines
 from sinkbench.race.leftovers import check_alone, check_groups, sweep
-from sinkbench.race.lock import StarterNote, held_folder, only_race
+from sinkbench.race.lock import StarterNote, held_folder, only_race, race_on
 from sinkbench.race.race import Race
 from sinkbench.race.resume import Earlier, Journal, Unfinished
 from sinkbench.results import FILES, RECORDS, RunSummary
@@ -42,9 +42,16 @@ from sinkbench.trial.cluster import Cluster
 
 
 def run_plan(
-    stack: Stack, plan: Plan, results: Path, console: Console, seconds: float | None = None, ports: Ports | None = None
+    stack: Stack,
+    plan: Plan,
+    results: Path,
+    console: Console,
+    seconds: float | None = None,
+    ports: Ports | None = None,
+    *,
+    keep: bool = False,
 ) -> tuple[RunFolder, RunSummary]:
-    """Takes all trials of a plan; starts a stack that is down and stops it at the end.
+    """Takes all trials of a plan; starts a stack that is down and stops it at the end, or leaves that to `stop_kept`.
 
     No block begins that would end later than `seconds` after the first pilot. Raises UserError if plan,
     machine, port or stack is not usable, and Interrupted."""
@@ -57,10 +64,18 @@ def run_plan(
         preparation.check_plan(plan, cells, stack, records)
         check_writable(results)
         session = opened.enter_context(_Session(stack, plan, cells, console, records))
+        session.keep = keep
         environment = session.open(ports)
         folder = RunFolder.create(results, plan, CHECKOUT / "connectors")
         opened.enter_context(held_folder(folder.path))
         return folder, session.race(Journal(folder, plan, cells, environment), seconds)
+
+
+def stop_kept(stack: Stack) -> None:
+    """Stops a stack that races with `keep` have started, unless another race is on it."""
+    if StarterNote(stack).run() is not None and race_on(stack.lock_file) is None:
+        stack.down()
+        StarterNote(stack).remove()
 
 
 def resume_run(
@@ -105,6 +120,8 @@ class _Session(ExitStack):
         self._live = LiveRun()
         self._starter = StarterNote(stack)
         self._plugins: dict[str, str] = {}
+        self.keep = False
+        """Whether a stack that this has started, or an earlier race with it, stays up."""
 
     def open(self, ports: Ports | None) -> dict[str, JsonValue]:
         """Prepares everything for the first pilot; returns the environment. Raises UserError."""
@@ -188,9 +205,9 @@ class _Session(ExitStack):
         taken_over = running and killed is not None and self._stack.own_container is None
         self._found_running = running and not taken_over
         # Stops what this command started, also if a start fails or Ctrl-C interrupts it.
-        if not self._found_running:
+        if not self._found_running and not self.keep:
             self.callback(self._stop)
-        if taken_over:
+        if taken_over and not self.keep:
             self._say(f"the stack was started by the race of {killed}, which was killed; it is stopped in the end")
         elif not running:
             self._starter.write(self._plan.name)

@@ -13,7 +13,6 @@ from sinkbench.results import PlanRef
 from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Stack
-from sinkbench.stack.local import LocalStack
 from sinkbench.summary.cells import summarize
 from tests.support.commands import Command
 from tests.support.trials import connectors_in, run_summary, trial
@@ -74,14 +73,15 @@ def test_the_quick_races_are_of_the_core_of_each_article(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Command
 ) -> None:
     taken: list[tuple[str, int, int]] = []
-    monkeypatch.setattr(
-        session, "run_plan", lambda _, plan, *__: taken.append((plan.name, len(plan.pipelines), len(kafka_loads(plan))))
-    )
-    monkeypatch.setattr(LocalStack, "up", lambda self, say: None)
-    monkeypatch.setattr(LocalStack, "down", lambda self: None)
+
+    def run_plan(_: Stack, plan: Plan, *__: object, keep: bool) -> None:
+        taken.append((plan.name, len(plan.pipelines), len(kafka_loads(plan))))
+
+    monkeypatch.setattr(session, "run_plan", run_plan)
     done = sinkbench("replicate", "--quick", "--race", "--results", tmp_path / "new")
     assert sorted(taken) == [("fan-out", 1, 4), ("kafka-alone", 1, 2), ("pools", 1, 0), ("quick", 2, 0)]
     assert "4 claims: " in done.out
+    assert "rules: is no core of an article; leave out --quick" in sinkbench.refused("replicate", "rules", "--quick")
 
 
 def test_an_unknown_name_ends_with_exit_code_2(sinkbench: Command) -> None:
@@ -95,19 +95,19 @@ def test_the_races_that_are_missing_are_taken_the_most_telling_ones_first(
 ) -> None:
     taken: list[tuple[str, int, int]] = []
 
-    def run_plan(stack: Stack, plan: Plan, *_: object) -> None:
+    def run_plan(stack: Stack, plan: Plan, *_: object, keep: bool) -> None:
+        assert keep
         taken.append((plan.name, 0 if stack.layout is None else len(stack.layout.kafka.nodes), stack.workers))
         if plan.name == "shards":
             raise StackError("no room")
 
-    stacks: list[str] = []
+    stopped: list[int] = []
     monkeypatch.setattr(session, "run_plan", run_plan)
-    monkeypatch.setattr(LocalStack, "up", lambda self, say: stacks.append(f"up {self.workers}"))
-    monkeypatch.setattr(LocalStack, "down", lambda self: stacks.append(f"down {self.workers}"))
+    monkeypatch.setattr(session, "stop_kept", lambda stack: stopped.append(stack.workers))
     asked = ("replicate", "part8-16-shards", "openshift", "part8-21-postgres-against-elasticsearch")
     done = sinkbench(*asked, "--results", results, "--race")
     assert taken == [("kafka-alone", 3, 1), ("shards", 1, 3), ("brokers", 5, 1)]
-    assert stacks == ["up 1", "down 1", "up 3", "down 3", "up 1", "down 1"]
+    assert stopped == [1, 3, 1]
     assert "race: SINKBENCH_TOPOLOGY=brokers sinkbench race kafka-alone    # 6 claims\n" in done.err
     assert "sinkbench race shards: no room; its claims stay open\n" in done.err
     assert "\n  sinkbench race shards    # 1 claim, about " in done.out
@@ -117,9 +117,9 @@ def test_the_races_that_are_missing_are_taken_the_most_telling_ones_first(
     monkeypatch.delenv("SINKBENCH_STACK")
     assert len(taken) == 3
     # The first results of all.
-    del stacks[:], taken[:]
+    del stopped[:], taken[:]
     two = ("part8-16-shards", "part8-24-refresh")
     done = sinkbench("replicate", *two, "--race", "--results", results / "new")
     assert (done.code, taken) == (0, [("shards", 1, 3), ("refresh", 1, 3)])
-    # Each of them would start it, since it is never up here; a stack that is up is used as it is.
-    assert stacks == ["up 3", "up 3", "down 3", "down 3"]
+    # Once both have been raced.
+    assert stopped == [3, 3]

@@ -13,7 +13,7 @@ from sinkbench.plan.plan import Plan
 from sinkbench.race import preparation, session
 from sinkbench.race.lock import StarterNote, only_race
 from sinkbench.race.resume import load_unfinished
-from sinkbench.race.session import resume_run, run_plan
+from sinkbench.race.session import resume_run, run_plan, stop_kept
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Usage
 from sinkbench.stack.local import VARIABLES
@@ -79,10 +79,10 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     return fake
 
 
-def run(stack: FakeStack, folder: Path, plan: Plan = PLAN) -> tuple[Any, str]:
+def run(stack: FakeStack, folder: Path, plan: Plan = PLAN, *, keep: bool = False) -> tuple[Any, str]:
     console = Console(file=io.StringIO(), width=200)
     try:
-        return run_plan(stack, plan, folder / "results", console), console.file.getvalue()  # type: ignore[arg-type, attr-defined]
+        return run_plan(stack, plan, folder / "results", console, keep=keep), console.file.getvalue()  # type: ignore[arg-type, attr-defined]
     except BaseException as ended:
         ended.add_note(console.file.getvalue())  # type: ignore[attr-defined]
         raise
@@ -142,6 +142,24 @@ def test_a_stack_that_a_killed_race_has_started_is_stopped_by_the_next(cluster: 
         setattr(stack, name, value)
         run(stack, tmp_path)
         assert stack.calls == ["up", "offer"]
+
+
+def test_a_stack_that_is_kept_is_started_once_and_stopped_by_whoever_keeps_it(
+    cluster: FakeCluster, tmp_path: Path
+) -> None:
+    stack = FakeStack(tmp_path)
+    for _ in range(2):
+        _, output = run(stack, tmp_path, keep=True)
+    assert stack.calls == ["up", "up"]
+    assert "killed" not in output
+    stop_kept(stack)  # type: ignore[arg-type]
+    stop_kept(stack)  # type: ignore[arg-type]
+    assert stack.calls == ["up", "up", "down"]
+    # One that was up before stays so.
+    stack = FakeStack(tmp_path, runs=True)
+    run(stack, tmp_path, keep=True)
+    stop_kept(stack)  # type: ignore[arg-type]
+    assert stack.calls == ["up", "offer"]
 
 
 def test_what_was_started_is_stopped_when_a_service_cannot_be_started(cluster: FakeCluster, tmp_path: Path) -> None:
