@@ -110,11 +110,9 @@ class KafkaLoad(Section):
         default="perf-test", description="Kafka's own programs, which need the local stack, or a load generator"
     )
     producers: Annotated[int, Field(gt=0, le=32)] = Field(default=1, description="programs that produce at once")
-    readers: Annotated[int, Field(ge=0, le=32)] = Field(
-        default=0, description="consumer groups that read at the same time"
-    )
+    readers: Annotated[int, Field(ge=0, le=32)] = Field(default=0, description="consumer groups that read meanwhile")
     backfill_mb: Annotated[float, Field(gt=0, le=10_000)] | None = Field(
-        default=None, description="MB of an old topic that one more reads then"
+        default=None, description="MB of an old topic that one more reads"
     )
     traffic: bool = Field(default=False, description="whether to read the brokers' metrics of bytes")
     replication: Annotated[int, Field(gt=0, le=100)] = Field(default=1, description="replicas of each partition")
@@ -134,7 +132,7 @@ class KafkaLoad(Section):
         default=None, description="cores of each broker meanwhile; as root, on the local stack"
     )
     memory_mb: Annotated[float, Field(ge=64)] | None = Field(
-        default=None, description="memory of each broker beyond what it has, page cache included"
+        default=None, description="more memory of each broker, page cache included"
     )
 
     @model_validator(mode="after")
