@@ -1,7 +1,5 @@
 """The trials of a cell: all, the valid ones, and those whose figures are used; and whether its rate is quotable."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -87,11 +85,11 @@ class Taken:
     count. `with_pilots` may have lost records: also pilots and the steps of a search. `run` has each cell of the run
     by key."""
 
-    cell: Cell
+    cell: "Cell"
     all_trials: Sequence[TrialRecord]
     with_pilots: Sequence[TrialRecord]
-    run: Mapping[str, Taken]
-    search: CapacitySearch | None = None
+    run: "Mapping[str, Taken]"
+    search: "CapacitySearch | None" = None
     limits: Sequence[Limit] = ()
 
     @cached_property

@@ -1,7 +1,5 @@
 """The runs in a folder of results, damaged and unfinished ones, too: found by how a user names them, and read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -101,7 +99,7 @@ def _summed(folder: RunFolder, trials: list[TrialRecord], run: str, known: RunSu
     return found if known is None else found.model_copy(update={"plan": known.plan})
 
 
-def _plan(path: Path) -> Plan:
+def _plan(path: Path) -> "Plan":
     from sinkbench.plan.plan import Plan
 
     try:
