@@ -207,7 +207,5 @@ def _near(field: str, near: Near, dialect: Dialect) -> tuple[str, list[Any]]:
     box, values = dialect.within(field, near.lat - degrees, near.lon - wide, near.lat + degrees, near.lon + wide)
     lat, lon = dialect.lat_lon(field)
     half_lat, half_lon = f"radians({lat} - {near.lat!r}) / 2", f"radians({lon} - {near.lon!r}) / 2"
-    haversine = (
-        f"power(sin({half_lat}), 2) + cos(radians({near.lat!r})) * cos(radians({lat})) * power(sin({half_lon}), 2)"
-    )
-    return f"{box} AND 2 * {EARTH_METRES!r} * asin(sqrt({haversine})) <= {near.km * 1000!r}", values
+    square = f"power(sin({half_lat}), 2) + cos(radians({near.lat!r})) * cos(radians({lat})) * power(sin({half_lon}), 2)"
+    return f"{box} AND 2 * {EARTH_METRES!r} * asin(sqrt({square})) <= {near.km * 1000!r}", values

@@ -107,9 +107,8 @@ def database_replication(follows: bool, names: str, standbys: Sequence[Standby])
     if not behind and not all(each.applies for each in standbys):
         fix = "SELECT pg_wal_replay_resume() on the standby if it is paused there, and look at its log"
     figures = {"in_sync": float(len(good)), "waited_for": float(needed), "standbys": float(len(standbys))}
-    return ReplicationState(
-        (Broken(ReasonCode.STANDBY_NOT_IN_SYNC, text, fix, figures),), copies=1 + len(good), asked=1 + needed
-    )
+    broken = Broken(ReasonCode.STANDBY_NOT_IN_SYNC, text, fix, figures)
+    return ReplicationState((broken,), copies=1 + len(good), asked=1 + needed)
 
 
 def index_replication(copies: Sequence[ShardCopy], nodes: Collection[str] | None) -> ReplicationState:

@@ -182,8 +182,7 @@ def cpu_between(samples: Sequence[Sample], start: float, end: float) -> dict[str
     """CPU seconds of each process between two times of the samples' clock; None could not be read."""
     names = dict.fromkeys(name for sample in samples for name in sample.cpu_seconds)
     return {
-        name: used_between([(each.seconds, each.cpu_seconds.get(name)) for each in samples], start, end)
-        for name in names
+        name: used_between([(one.seconds, one.cpu_seconds.get(name)) for one in samples], start, end) for name in names
     }
 
 
@@ -221,11 +220,9 @@ def memory_peaks(samples: Sequence[Sample], path: Collection[str]) -> dict[str, 
 
 def total_memory_peak(samples: Sequence[Sample], path: Collection[str]) -> float | None:
     """The most bytes that the services in `path` used together at one moment; None if one could not be read."""
-    there = {service_of(name) for sample in samples for name in sample.cpu_seconds} & set(path)
+    there = {service_of(name) for each in samples for name in each.cpu_seconds} & set(path)
     wanted = [service + RESIDENT for service in sorted(there)]
-    sums = [
-        sum(sample.signs[name] for name in wanted) for sample in samples if all(name in sample.signs for name in wanted)
-    ]
+    sums = [sum(each.signs[name] for name in wanted) for each in samples if all(name in each.signs for name in wanted)]
     return max(sums, default=None) if wanted else None
 
 

@@ -64,10 +64,8 @@ def at_least(valid: Sequence[TrialRecord]) -> Reason | None:
     rates = [trial.records_per_second or 0.0 for trial in warm]
     rises = all(later > earlier for earlier, later in pairwise(rates))
     if len(rates) >= FEWEST_THAT_RISE and rises and rates[-1] > RISE * rates[0]:
-        text = (
-            f"still warming: each trial was faster than the one before, {rates[0]:,.0f} to {rates[-1]:,.0f} records/s"
-        )
-        return reason(ReasonCode.RISING, text)
+        why = f"still warming: each trial was faster than the one before, {rates[0]:,.0f} to {rates[-1]:,.0f} records/s"
+        return reason(ReasonCode.RISING, why)
     unsteady = sum(trial.steady is False for trial in warm)
     if 2 * unsteady > len(warm):
         where = _of(unsteady, warm) if len(warm) > 1 or len(alone) == 1 else "the only one of its trials that was warm"

@@ -21,10 +21,8 @@ def compare_arms(run: StoredRun) -> list[Comparison]:
 
 def _only(run: StoredRun, arm: str) -> StoredRun:
     """The run as if it had one arm, under the names that the cells have in all arms."""
-    entries = [each for each in pipelines(run.plan).values() if isinstance(each, dict) and each.get("arm") == arm]
-    plain: list[JsonValue] = [
-        {**each, "label": str(each["label"]).removesuffix(f" {arm}"), "arm": None} for each in entries
-    ]
+    found = [each for each in pipelines(run.plan).values() if isinstance(each, dict) and each.get("arm") == arm]
+    plain: list[JsonValue] = [{**one, "label": str(one["label"]).removesuffix(f" {arm}"), "arm": None} for one in found]
     cells = [_plain(cell, arm) for cell in run.summary.cells if cell.arm == arm]
     return replace(
         run,

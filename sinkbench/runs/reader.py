@@ -67,20 +67,16 @@ def load_summary(path: Path) -> RunSummary:
     if trials:
         try:
             return _summed(folder, trials, folder.path.resolve().name)
-        except ValueError as broken:
-            raise ResultsError(
-                f"{path}: has no summary.json, and its trials make none ({broken}); race again"
-            ) from None
+        except ValueError as error:
+            raise ResultsError(f"{path}: has no summary.json, and its trials make none ({error}); race again") from None
     if folder.trials_path.exists() or folder.plan_path.exists():
         raise ResultsError(f"{path}: has no trial: its race has just begun or was killed; wait for it, or race again")
     raise ResultsError(f"{path}: is no run, there is no summary.json in it; name a run below the folder of results")
 
 
-def load_connectors(folder: Path) -> dict[str, JsonValue]:
+def load_connectors(root: Path) -> dict[str, JsonValue]:
     """The content of each connector file by pipeline; ResultsError if one is damaged."""
-    return {
-        file.relative_to(folder).with_suffix("").as_posix(): _json(file) for file in sorted(folder.glob("*/*.json"))
-    }
+    return {file.relative_to(root).with_suffix("").as_posix(): _json(file) for file in sorted(root.glob("*/*.json"))}
 
 
 def _summed(folder: RunFolder, trials: list[TrialRecord], run: str, known: RunSummary | None = None) -> RunSummary:

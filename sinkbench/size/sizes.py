@@ -49,16 +49,14 @@ class Asked:
         return self.rate / (1 - self.headroom)
 
 
-def p99_of(text: str) -> float:
+def p99_of(p99: str) -> float:
     """`1s` or `500ms` in milliseconds; SizeError otherwise, and below a millisecond."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(ms|s|min)", text.strip())
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(ms|s|min)", p99.strip())
     if found is None:
-        raise SizeError(f"--p99 {text}: must be a time with its unit, as 500ms or 1s")
+        raise SizeError(f"--p99 {p99}: must be a time with its unit, as 500ms or 1s")
     value = float(found[1]) * _UNITS_MS[found[2]]
     if value < LEAST_P99_MS:
-        raise SizeError(
-            f"--p99 {text}: is below what a poll of Kafka and a write take; give {LEAST_P99_MS:g}ms or more"
-        )
+        raise SizeError(f"--p99 {p99}: is below what a poll of Kafka and a write take; give {LEAST_P99_MS:g}ms or more")
     return value
 
 

@@ -72,9 +72,8 @@ def _answers(summary: RunSummary) -> list[str]:
 def _answer(found: answers.Answer, summary: RunSummary) -> str:
     asked = max((len(cell.queries) for cell in summary.cells), default=0)
     sinks = " or ".join(product_name(side.sink) for side in found.sides)
-    sinks += {None: "", "reference": " through connectors of one design", "others": " through other connectors"}[
-        found.through
-    ]
+    through = {None: "", "reference": " through connectors of one design", "others": " through other connectors"}
+    sinks += through[found.through]
     if found.job is None:
         best = [cell for side in found.sides if (cell := side.best or side.fastest)]
         why = "it was not checked what they answer" if asked else "no queries were asked"

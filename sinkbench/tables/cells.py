@@ -195,9 +195,7 @@ def _profiled(found: Profile) -> str:
 
 def _wrong(cell: CellSummary) -> list[str]:
     """The verdict of a failed cell, then the first of each kind of reason."""
-    kinds = {
-        reason.code if reason.code not in _OF_MANY_KINDS else reason.text: reason.text for reason in cell.reasons[::-1]
-    }
+    kinds = {each.code if each.code not in _OF_MANY_KINDS else each.text: each.text for each in cell.reasons[::-1]}
     texts = dict.fromkeys(text for text in reversed(kinds.values()) if text not in cell.verdict)
     return [] if cell.passed else [cell.verdict, *texts]
 

@@ -114,9 +114,7 @@ def stop(own: Resources, found: Measured) -> Stopped:
     metrics = {} if found.has_fault else own.cluster.metrics.last(own.names.connector, own.records)
     others = others_met(own, found.before)
     own.stop_connector()
-    return Stopped(
-        task_metrics=metrics, others=others, consumed=own.consumed(), unattributed=unattributed(own, found.samples)
-    )
+    return Stopped(metrics, others, consumed=own.consumed(), unattributed=unattributed(own, found.samples))
 
 
 def audited(own: Resources, found: Measured, notes: Notes) -> Audited:

@@ -29,14 +29,11 @@ HEAP_BYTES = f"elasticsearch{HEAP}"
 # They are read once a second, since they cost the nodes more than reading progress.
 SIGNS_SECONDS = 1.0
 PRESSURE = "indexing_pressure.memory"
-_REJECTIONS = (
-    "thread_pool.write.rejected",
-    *(f"{PRESSURE}.total.{of}_rejections" for of in ("coordinating", "primary")),
-)
+_REJECTED = ("thread_pool.write.rejected", *(f"{PRESSURE}.total.{of}_rejections" for of in ("coordinating", "primary")))
 SIGNS: dict[str, tuple[float, tuple[str, ...]]] = {
     "es_write_queue": (1.0, ("thread_pool.write.queue",)),
     # Rejected for lack of space in the queue, or of memory for unfinished writes.
-    REJECTED: (1.0, _REJECTIONS),
+    REJECTED: (1.0, _REJECTED),
     "es_indexing_throttled_seconds_total": (1e-3, ("indices.indexing.throttle_time_in_millis",)),
     "es_refresh_seconds_total": (1e-3, ("indices.refresh.total_time_in_millis",)),
     "es_pressure_bytes": (1.0, (f"{PRESSURE}.current.all_in_bytes",)),
