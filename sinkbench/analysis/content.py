@@ -137,14 +137,12 @@ class ChecksumAudit:
 
     def add(self, documents: Iterable[Any]) -> None:
         """Adds stored documents, as `loadgen.checksum.parse` reads them; those of other loads are ignored."""
-        checked, altered = [], []
+        checked, altered, added = [], [], self._few.added
         for document in documents:
             try:
                 bench = document[BENCH]
                 seq, told = bench["seq"], bench.get(SUM)
-                is_sent = told == checksum(document) or (
-                    self._few.added and told == checksum(_without(document, self._few.added))
-                )
+                is_sent = told == checksum(document) or (added and told == checksum(_without(document, added)))
             except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
                 continue
             if type(seq) is int and 0 <= seq < len(self._checked):

@@ -177,11 +177,8 @@ def select(query: Query, source: str, dialect: Dialect) -> tuple[str, list[Any]]
 
 def answer_of(query: Query, rows: Sequence[Sequence[Any]], by_index: bool | None = None) -> Answer:
     if query.groups is not None:
-        return Answer(
-            sum(int(row[2]) for row in rows),
-            sorted((tuple(row) for row in rows), key=lambda row: (str(row[0]), str(row[1]))),
-            by_index,
-        )
+        groups = sorted((tuple(row) for row in rows), key=lambda row: (str(row[0]), str(row[1])))
+        return Answer(sum(int(row[2]) for row in rows), groups, by_index)
     if query.newest is not None:
         return Answer(int(rows[0][0]) if rows else 0, [(int(row[1]),) for row in rows], by_index)
     return Answer(int(rows[0][0]), (), by_index)

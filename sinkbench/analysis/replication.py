@@ -197,9 +197,8 @@ def topic_replication(brokers: Collection[int], partitions: Mapping[int, Partiti
         broken.append(Broken(ReasonCode.LEADERS_UNEVEN, text, fix, figures))
     in_sync = min((len(in_sync) for _, _, in_sync in partitions.values()), default=None)
     asked = max((len(copies) for _, copies, _ in partitions.values()), default=None)
-    return ReplicationState(
-        tuple(broken), copies=in_sync, asked=asked, alone=len(leads) == 1 and asked == 1 and not broken
-    )
+    alone = len(leads) == 1 and asked == 1 and not broken
+    return ReplicationState(tuple(broken), copies=in_sync, asked=asked, alone=alone)
 
 
 # After an asynchronous commit the WAL writer flushes within at most N of its rounds.

@@ -57,10 +57,7 @@ class Sample:
         return {
             **{name: value for name, value in vars(self).items() if name not in NOT_FLAT},
             "seconds": round(self.seconds, 4),
-            **{
-                f"cpu_seconds_{name}": None if used is None else round(used, 3)
-                for name, used in self.cpu_seconds.items()
-            },
+            **{f"cpu_seconds_{name}": None if cpu is None else round(cpu, 3) for name, cpu in self.cpu_seconds.items()},
             **{name: round(value, 4) for name, value in self.signs.items()},
             "problems": "; ".join([*self.problems, *(f"{name} {text}" for name, text in self.troubles.items())])
             or None,

@@ -119,12 +119,8 @@ def lengthen(measure: Callable[[Point], Measured], at: Callable[[float], Point],
 
 
 def step_of(point: Point, found: Measured) -> LimitStep:
-    return LimitStep(
-        batch=point.batch or None,
-        connections=point.connections,
-        records_per_second=found.records_per_second,
-        problem=found.problem,
-    )
+    batch, rate = point.batch or None, found.records_per_second
+    return LimitStep(batch=batch, connections=point.connections, records_per_second=rate, problem=found.problem)
 
 
 def _rate(step: LimitStep) -> float:

@@ -263,13 +263,11 @@ class CapacitySearch:
     def next(self) -> Offer | None:
         return None if self._ended else Offer(self._rate, confirms=self._candidate is not None)
 
-    def take(self, outcome: str, growth_per_second: float | None = None, problem: str | None = None) -> None:
+    def take(self, outcome: str, growth: float | None = None, problem: str | None = None) -> None:
         """Takes the verdict on the last offer's lag, or `INVALID` with the reason as `problem`."""
         confirms = self._candidate is not None
-        offered = round(self._rate, 1)
-        step = SearchStep(
-            offered=offered, outcome=outcome, growth_per_second=growth_per_second, confirms=confirms, problem=problem
-        )
+        rate = round(self._rate, 1)
+        step = SearchStep(offered=rate, outcome=outcome, growth_per_second=growth, confirms=confirms, problem=problem)
         self.path.append(step)
         if outcome == INVALID:
             self._invalid += 1

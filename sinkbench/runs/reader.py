@@ -42,12 +42,8 @@ def load_run(path: Path, *, whole: bool = True) -> StoredRun:
     if not trials and not any(cell.trials for cell in summary.cells):
         way = f"take them: sinkbench resume {summary.run}"
         raise ResultsError(f"{path}: no answer: none of its trials has ended; {way}")
-    return StoredRun(
-        summary=summary,
-        trials=trials,
-        plan=_plan(plan).whole() if whole else YamlFile(plan, "plan", ResultsError).content,
-        connectors=load_connectors(folder / "connectors"),
-    )
+    content = _plan(plan).whole() if whole else YamlFile(plan, "plan", ResultsError).content
+    return StoredRun(summary=summary, trials=trials, plan=content, connectors=load_connectors(folder / "connectors"))
 
 
 def load_summary(path: Path) -> RunSummary:

@@ -66,12 +66,8 @@ class Endpoints:
     def addresses(self) -> dict[str, str]:
         """Returns the address of each node by name, for display."""
         sinks = {node: each for name, sink in self.sinks.items() for node, each in (sink.nodes or {name: sink}).items()}
-        return {
-            **(self.brokers or {"kafka": self.kafka}),
-            **{name: each.shown or each.address for name, each in sinks.items()},
-            **self.connect,
-            **self.loadgens,
-        }
+        shown = {name: each.shown or each.address for name, each in sinks.items()}
+        return {**(self.brokers or {"kafka": self.kafka}), **shown, **self.connect, **self.loadgens}
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from sinkbench.errors import StackError
 from sinkbench.secrets import conceal
 from sinkbench.stack.security import ACCOUNT, SERVICES, Security, kept_security
 
+Key = ec.EllipticCurvePrivateKey
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 PASSWORD_BYTES = 24
 # Defaults of Elasticsearch's file realm.
@@ -44,8 +45,8 @@ class Signed:
     key: bytes = field(repr=False)
 
     @property
-    def private_key(self) -> ec.EllipticCurvePrivateKey:
-        return cast(ec.EllipticCurvePrivateKey, serialization.load_pem_private_key(self.key, None))
+    def private_key(self) -> Key:
+        return cast(Key, serialization.load_pem_private_key(self.key, None))
 
 
 def make_authority(now: datetime) -> Signed:
@@ -93,13 +94,7 @@ def _alternative(name: str) -> x509.GeneralName:
         return x509.DNSName(name)
 
 
-def _signed(
-    builder: x509.CertificateBuilder,
-    key: ec.EllipticCurvePrivateKey,
-    signing: ec.EllipticCurvePrivateKey,
-    now: datetime,
-    lasts: timedelta,
-) -> Signed:
+def _signed(builder: x509.CertificateBuilder, key: Key, signing: Key, now: datetime, lasts: timedelta) -> Signed:
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     builder = builder.issuer_name(AUTHORITY).public_key(key.public_key()).add_extension(identifier, critical=False)
     builder = builder.serial_number(x509.random_serial_number())

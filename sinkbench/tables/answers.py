@@ -160,9 +160,7 @@ def _change(found: answers.Change, summary: RunSummary) -> str:
     # At login it says "1.18.0/bouncer".
     number = re.search(r"\d[\d.]*", str(version or ""))
     name = " ".join(filter(None, ["PgBouncer", number and number[0], f"({mode})" if mode else ""]))
-    direct, pooled = (
-        each.server_peak if each.server_peak else each.clients_peak for each in (first.connections, second.connections)
-    )
+    direct, pooled = (each.server_peak or each.clients_peak for each in (first.connections, second.connections))
     counts = f"; {pooled} server connections, not {direct}" if direct and pooled else ""
     return f"{name}: {share} of the direct rate{counts}{end}"
 

@@ -171,14 +171,8 @@ def trial_table(summary: RunSummary, trials: Sequence[TrialRecord]) -> Table | N
 def _cells(summary: RunSummary, width: int) -> list[str | Table | None]:
     recovered = [cell_table(key, summary) for key in (RECOVERIES, STATUS)] if is_faults(summary) else []
     law = lines.scaling_table(summary.scaling) if summary.scaling else None
-    return [
-        *main_tables(summary, width),
-        *recovered,
-        law,
-        *map(lines.scaling_line, summary.scaling),
-        cell_table(CHANGES, summary),
-        *lines.load_lines(summary),
-    ]
+    scaling, changes = map(lines.scaling_line, summary.scaling), cell_table(CHANGES, summary)
+    return [*main_tables(summary, width), *recovered, law, *scaling, changes, *lines.load_lines(summary)]
 
 
 def _bottlenecks(summary: RunSummary) -> list[str | Table | None]:

@@ -71,14 +71,8 @@ def measured(own: Resources) -> Measured:
     cluster, machine = own.cluster, None
     with suppress(ServiceError, OSError):
         machine = cluster.stack.usage().machine
-    return Measured(
-        own.names.trial,
-        own.cell,
-        cluster.plan,
-        own.records,
-        None if machine is None else machine.cores,
-        cluster.stack.facts().cpu_limits,
-    )
+    cores = None if machine is None else machine.cores
+    return Measured(own.names.trial, own.cell, cluster.plan, own.records, cores, cluster.stack.facts().cpu_limits)
 
 
 def read_before(own: Resources, notes: Notes) -> Before:

@@ -101,12 +101,9 @@ class Nodes:
         nodes = self._stats("nodes.*.http.routes.*.requests.count")
         if nodes is None:
             return None
-        return sum(
-            int(route["requests"]["count"])
-            for node in nodes.values()
-            for path, route in node["http"].get("routes", {}).items()
-            if any(part in WRITE_ROUTES for part in path.split("/"))
-        )
+        routes = [each for node in nodes.values() for each in node["http"].get("routes", {}).items()]
+        writing = [route for path, route in routes if any(part in WRITE_ROUTES for part in path.split("/"))]
+        return sum(int(route["requests"]["count"]) for route in writing)
 
     def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
         rows: Any = None

@@ -283,12 +283,9 @@ def _latencies(arrivals: Arrivals, one_in: int, from_us: float, within_us: float
 
     def of(times_us: np.ndarray[tuple[int, ...], np.dtype[np.float64]], resolution_us: float) -> LatencyMs:
         known = warm & np.isfinite(times_us)
-        return latency_of(
-            times_us[known] - arrivals.due_us[known],
-            one_in,
-            (resolution_us + within_us) / 1000 if math.isfinite(resolution_us) else None,
-            int(warm.sum() - known.sum()),
-        )
+        resolution_ms = (resolution_us + within_us) / 1000 if math.isfinite(resolution_us) else None
+        late_us, unknown = times_us[known] - arrivals.due_us[known], int(warm.sum() - known.sum())
+        return latency_of(late_us, one_in, resolution_ms, unknown)
 
     stored = of(arrivals.stored_us, arrivals.resolution_us)
     if arrivals.searchable_us is None or arrivals.searchable_resolution_us is None:
