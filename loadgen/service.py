@@ -80,9 +80,7 @@ class LoadService:
 
     def _run(self, load: Load, stop: threading.Event, dataset: Dataset | None) -> None:
         try:
-            summary = self._engine(
-                load, lambda progress: self._update(progress=progress), stop, self._client_settings, dataset
-            )
+            summary = self._engine(load, lambda done: self._update(progress=done), stop, self._client_settings, dataset)
         except UnusableError as error:
             self._update(state="failed", error=" ".join(str(error).split()))
         except Exception as error:  # noqa: BLE001  whatever it is, its end must not be waited for in vain

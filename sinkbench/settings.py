@@ -114,13 +114,11 @@ class Settings(BaseSettings):
     def with_layout(self, found: Topology) -> "Settings":
         """Returns these settings with a topology; explicit settings override its workers and heaps."""
         heaps = {f"{name}_heap": heap for name, heap in found.heaps().items()}
-        given: dict[str, int | str] = {"workers": found.connect.nodes, **heaps}
-        settings = self.model_copy(
-            update={name: value for name, value in given.items() if name not in self.model_fields_set}
-        )
-        settings._layout = found
-        settings._workers_given = not self.model_fields_set.isdisjoint(("workers", "topology"))
-        return settings
+        new: dict[str, int | str] = {"workers": found.connect.nodes, **heaps}
+        copy = self.model_copy(update={name: value for name, value in new.items() if name not in self.model_fields_set})
+        copy._layout = found
+        copy._workers_given = not self.model_fields_set.isdisjoint(("workers", "topology"))
+        return copy
 
     def with_workers(self, count: int | None) -> "Settings":
         """Returns these settings with `count` workers, unless they state a number or a topology."""

@@ -163,11 +163,9 @@ class Topology(Section):
         return all(len(self.of(service)) == 1 for service in SERVICES if service != "connect")
 
     def with_sizes(self, workers: int, heaps: Mapping[str, str]) -> "Topology":
-        sizes: dict[str, dict[str, object]] = {name: {"heap": heap} for name, heap in heaps.items()}
-        sizes["connect"]["nodes"] = workers
-        return self.model_copy(
-            update={name: getattr(self, name).model_copy(update=size) for name, size in sizes.items()}
-        )
+        new: dict[str, dict[str, object]] = {name: {"heap": heap} for name, heap in heaps.items()}
+        new["connect"]["nodes"] = workers
+        return self.model_copy(update={name: getattr(self, name).model_copy(update=size) for name, size in new.items()})
 
     def heaps(self) -> dict[str, str]:
         found = {name: getattr(self, name).heap for name in ("kafka", "connect", "elasticsearch")}

@@ -48,9 +48,7 @@ def open_dataset(
     found: Iterator[Record]
     if source.startswith(SCHEME):
         messages, whole, told.left_out = read_topic(TopicAddress.of(source), client_settings or {}, most_bytes)
-        found = (
-            (f"{source}, partition {each.partition}, offset {each.offset}", each.value, each.key) for each in messages
-        )
+        found = ((f"{source}, partition {one.partition}, offset {one.offset}", one.value, one.key) for one in messages)
     else:
         found = _records_of_file(Path(source), dialect, most_bytes, told)
     for where, text, own_key in found:
@@ -153,22 +151,20 @@ def _lines(path: Path, file: BinaryIO) -> Iterator[tuple[str, bytes]]:
 
 def _documents(lines: Iterator[tuple[str, bytes]], told: Told) -> Iterator[Record]:
     """Yields each line; of an Elasticsearch bulk file, which its first line shows, the documents that it indexes."""
-    for number, (where, text) in enumerate(lines):
+    for number, (at, text) in enumerate(lines):
         action = _action(text) if number == 0 or told.form else None
         if action is None and not told.form:
-            yield where, text, None
+            yield at, text, None
             continue
         told.form = "read as an Elasticsearch bulk file: its documents, with _id as the key unless --key names another"
         name, about = action or ("update", {})
         if name == "update":
-            raise DatasetError(
-                f"{where}: is no action of a bulk file with a whole document; leave it out, with the next"
-            )
+            raise DatasetError(f"{at}: is no action of a bulk file with a whole document; leave it out, with the next")
         if name == "delete":
             told.left_out += 1
         else:
             key = about.get("_id")
-            yield *next(lines, (where, b"")), None if key is None else str(key).encode()
+            yield *next(lines, (at, b"")), None if key is None else str(key).encode()
 
 
 def _action(text: bytes) -> tuple[str, dict[str, Any]] | None:

@@ -69,9 +69,7 @@ class _Partition:
         self.done |= offset >= self.end - 1
 
 
-def read_topic(
-    address: TopicAddress, client_settings: Mapping[str, str], most_bytes: int
-) -> tuple[list[Message], bool, int]:
+def read_topic(address: TopicAddress, settings: Mapping[str, str], most_bytes: int) -> tuple[list[Message], bool, int]:
     """Reads a topic from its beginning to its current end, at most `most_bytes` with keys.
 
     Returns its records by time, whether these are all (else they are those up to one moment, from all partitions), and
@@ -88,7 +86,7 @@ def read_topic(
         "error_cb": errors.append,
     }
     name = f"kafka://{address.bootstrap}/{address.topic}"
-    consumer = open_client(Consumer, config, client_settings)
+    consumer = open_client(Consumer, config, settings)
     try:
         partitions = _partitions(consumer, address.topic, name, most_bytes)
         moved = time.monotonic()
@@ -108,7 +106,7 @@ def read_topic(
                     raise KafkaException(error)  # noqa: TRY301  as the client's own
             consumer.pause([TopicPartition(address.topic, number) for number, each in partitions.items() if each.done])
     except KafkaException as error:
-        cause = why(error, client_settings, errors)
+        cause = why(error, settings, errors)
         raise DatasetError(f"{name}: cannot be read ({cause}); check the address and how to get in") from None
     finally:
         consumer.close()

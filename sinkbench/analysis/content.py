@@ -59,14 +59,14 @@ def compare_content(sent: Mapping[int, Any], stored: Mapping[int, Any]) -> Conte
     """Compares the documents of records that both have, by `seq`, as `loadgen.checksum.parse` reads them. A member
     added by the sink or connector is no alteration. Members have no order, lists have one."""
     found: dict[str, Counter[Path]] = {"gone": Counter(), "changed": Counter(), "added": Counter()}
-    compared, altered = [], []
+    seen, altered = [], []
     numbers: dict[str, str] = {}
     for seq in filter(stored.__contains__, sent):
         try:
             differences = list(_differences(sent[seq], stored[seq]))
         except RecursionError:
             continue
-        compared.append(seq)
+        seen.append(seq)
         for path, what, *values in differences:
             found[what][path] += 1
             if (how := _arithmetic(*values)) is not None:
@@ -78,9 +78,7 @@ def compare_content(sent: Mapping[int, Any], stored: Mapping[int, Any]) -> Conte
     names = {what: [".".join(path) for path, _ in of.most_common()] for what, of in found.items() if of}
     how = ", ".join(f"{few_of(of) or 'the whole document'} {what}" for what, of in names.items())
     how = "; ".join(filter(None, (how, *numbers.values())))
-    return Content(
-        len(compared), len(altered), how, compared_seqs=tuple(compared), altered_seqs=tuple(altered), added=added
-    )
+    return Content(len(seen), len(altered), how, compared_seqs=tuple(seen), altered_seqs=tuple(altered), added=added)
 
 
 def _differences(sent: Any, stored: Any, path: Path = ()) -> Iterator[tuple[Path, str, Any, Any]]:
@@ -139,14 +137,12 @@ class ChecksumAudit:
 
     def add(self, documents: Iterable[Any]) -> None:
         """Adds stored documents, as `loadgen.checksum.parse` reads them; those of other loads are ignored."""
-        checked, altered = [], []
+        checked, altered, added = [], [], self._few.added
         for document in documents:
             try:
                 bench = document[BENCH]
                 seq, told = bench["seq"], bench.get(SUM)
-                is_sent = told == checksum(document) or (
-                    self._few.added and told == checksum(_without(document, self._few.added))
-                )
+                is_sent = told == checksum(document) or (added and told == checksum(_without(document, added)))
             except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
                 continue
             if type(seq) is int and 0 <= seq < len(self._checked):

@@ -68,9 +68,7 @@ def causes(letters: Iterable[DeadLetter]) -> list[Cause]:
     for letter in letters:
         same = PARTICULAR.sub("*", letter.reason)
         groups.setdefault((letter.said("connector.name"), letter.said("stage"), same), []).append(letter)
-    found = [
-        Cause(connector, stage, members[0].reason, tuple(members)) for (connector, stage, _), members in groups.items()
-    ]
+    found = [Cause(connector, stage, group[0].reason, tuple(group)) for (connector, stage, _), group in groups.items()]
     return sorted(found, key=lambda cause: len(cause.letters), reverse=True)
 
 

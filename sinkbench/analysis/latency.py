@@ -147,13 +147,9 @@ def pooled(lags: Sequence[Lag], offered: float) -> Lag | None:
 
 def _judged(slope: float, reach: float, offered: float, how: tuple[str, int], *seen: int | None) -> Lag:
     low, high, bound = slope - reach, slope + reach, NEGLIGIBLE * offered
-    return Lag(
-        verdict=GROWING if low > bound else BOUNDED if high <= bound else UNCLEAR,
-        growth_per_second=round(slope, 3),
-        interval=interval_of(round(low, 3), round(high, 3), *how),
-        largest=seen[0],
-        last=seen[1],
-    )
+    verdict = GROWING if low > bound else BOUNDED if high <= bound else UNCLEAR
+    interval = interval_of(round(low, 3), round(high, 3), *how)
+    return Lag(verdict=verdict, growth_per_second=round(slope, 3), interval=interval, largest=seen[0], last=seen[1])
 
 
 def lag_in_words(lag: Lag | None) -> str:

@@ -177,11 +177,8 @@ def select(query: Query, source: str, dialect: Dialect) -> tuple[str, list[Any]]
 
 def answer_of(query: Query, rows: Sequence[Sequence[Any]], by_index: bool | None = None) -> Answer:
     if query.groups is not None:
-        return Answer(
-            sum(int(row[2]) for row in rows),
-            sorted((tuple(row) for row in rows), key=lambda row: (str(row[0]), str(row[1]))),
-            by_index,
-        )
+        groups = sorted((tuple(row) for row in rows), key=lambda row: (str(row[0]), str(row[1])))
+        return Answer(sum(int(row[2]) for row in rows), groups, by_index)
     if query.newest is not None:
         return Answer(int(rows[0][0]) if rows else 0, [(int(row[1]),) for row in rows], by_index)
     return Answer(int(rows[0][0]), (), by_index)
@@ -207,7 +204,5 @@ def _near(field: str, near: Near, dialect: Dialect) -> tuple[str, list[Any]]:
     box, values = dialect.within(field, near.lat - degrees, near.lon - wide, near.lat + degrees, near.lon + wide)
     lat, lon = dialect.lat_lon(field)
     half_lat, half_lon = f"radians({lat} - {near.lat!r}) / 2", f"radians({lon} - {near.lon!r}) / 2"
-    haversine = (
-        f"power(sin({half_lat}), 2) + cos(radians({near.lat!r})) * cos(radians({lat})) * power(sin({half_lon}), 2)"
-    )
-    return f"{box} AND 2 * {EARTH_METRES!r} * asin(sqrt({haversine})) <= {near.km * 1000!r}", values
+    square = f"power(sin({half_lat}), 2) + cos(radians({near.lat!r})) * cos(radians({lat})) * power(sin({half_lon}), 2)"
+    return f"{box} AND 2 * {EARTH_METRES!r} * asin(sqrt({square})) <= {near.km * 1000!r}", values

@@ -107,9 +107,8 @@ def database_replication(follows: bool, names: str, standbys: Sequence[Standby])
     if not behind and not all(each.applies for each in standbys):
         fix = "SELECT pg_wal_replay_resume() on the standby if it is paused there, and look at its log"
     figures = {"in_sync": float(len(good)), "waited_for": float(needed), "standbys": float(len(standbys))}
-    return ReplicationState(
-        (Broken(ReasonCode.STANDBY_NOT_IN_SYNC, text, fix, figures),), copies=1 + len(good), asked=1 + needed
-    )
+    broken = Broken(ReasonCode.STANDBY_NOT_IN_SYNC, text, fix, figures)
+    return ReplicationState((broken,), copies=1 + len(good), asked=1 + needed)
 
 
 def index_replication(copies: Sequence[ShardCopy], nodes: Collection[str] | None) -> ReplicationState:
@@ -198,9 +197,8 @@ def topic_replication(brokers: Collection[int], partitions: Mapping[int, Partiti
         broken.append(Broken(ReasonCode.LEADERS_UNEVEN, text, fix, figures))
     in_sync = min((len(in_sync) for _, _, in_sync in partitions.values()), default=None)
     asked = max((len(copies) for _, copies, _ in partitions.values()), default=None)
-    return ReplicationState(
-        tuple(broken), copies=in_sync, asked=asked, alone=len(leads) == 1 and asked == 1 and not broken
-    )
+    alone = len(leads) == 1 and asked == 1 and not broken
+    return ReplicationState(tuple(broken), copies=in_sync, asked=asked, alone=alone)
 
 
 # After an asynchronous commit the WAL writer flushes within at most N of its rounds.

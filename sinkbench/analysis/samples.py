@@ -57,10 +57,7 @@ class Sample:
         return {
             **{name: value for name, value in vars(self).items() if name not in NOT_FLAT},
             "seconds": round(self.seconds, 4),
-            **{
-                f"cpu_seconds_{name}": None if used is None else round(used, 3)
-                for name, used in self.cpu_seconds.items()
-            },
+            **{f"cpu_seconds_{name}": None if cpu is None else round(cpu, 3) for name, cpu in self.cpu_seconds.items()},
             **{name: round(value, 4) for name, value in self.signs.items()},
             "problems": "; ".join([*self.problems, *(f"{name} {text}" for name, text in self.troubles.items())])
             or None,
@@ -182,8 +179,7 @@ def cpu_between(samples: Sequence[Sample], start: float, end: float) -> dict[str
     """CPU seconds of each process between two times of the samples' clock; None could not be read."""
     names = dict.fromkeys(name for sample in samples for name in sample.cpu_seconds)
     return {
-        name: used_between([(each.seconds, each.cpu_seconds.get(name)) for each in samples], start, end)
-        for name in names
+        name: used_between([(one.seconds, one.cpu_seconds.get(name)) for one in samples], start, end) for name in names
     }
 
 
@@ -221,11 +217,9 @@ def memory_peaks(samples: Sequence[Sample], path: Collection[str]) -> dict[str, 
 
 def total_memory_peak(samples: Sequence[Sample], path: Collection[str]) -> float | None:
     """The most bytes that the services in `path` used together at one moment; None if one could not be read."""
-    there = {service_of(name) for sample in samples for name in sample.cpu_seconds} & set(path)
+    there = {service_of(name) for each in samples for name in each.cpu_seconds} & set(path)
     wanted = [service + RESIDENT for service in sorted(there)]
-    sums = [
-        sum(sample.signs[name] for name in wanted) for sample in samples if all(name in sample.signs for name in wanted)
-    ]
+    sums = [sum(each.signs[name] for name in wanted) for each in samples if all(name in each.signs for name in wanted)]
     return max(sums, default=None) if wanted else None
 
 

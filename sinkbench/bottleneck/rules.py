@@ -199,10 +199,8 @@ def stalled(seen: Evidence) -> Finding | None:
     share = min(sum(each.seconds for each in seen.stalls) / seen.seconds, 1.0) if seen.seconds else 0.0
     if share < STALLED:
         return None
-    longest = max(seen.stalls, key=lambda each: each.seconds)
-    return Finding(
-        longest.silent or "sink", "a stall", f"{longest.in_words}; {percent(share)} of the time in all", share
-    )
+    stall = max(seen.stalls, key=lambda each: each.seconds)
+    return Finding(stall.silent or "sink", "a stall", f"{stall.in_words}; {percent(share)} of the time in all", share)
 
 
 def waits_for_sink(seen: Evidence) -> Finding | None:
@@ -265,9 +263,7 @@ def cause_of(seen: Evidence | None, of_sink: Sequence[Rule] = ()) -> Bottleneck 
     undecided = first.above < NEAR and bool(others)
     # What the threshold of another rule does not reach decides nothing.
     also = [
-        each
-        for number, each in enumerate(others)
-        if each is not none and (each.above >= 0 or (undecided and not number))
+        each for place, each in enumerate(others) if each is not none and (each.above >= 0 or (undecided and not place))
     ]
     return Bottleneck(
         component=first.component,

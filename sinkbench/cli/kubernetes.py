@@ -95,14 +95,10 @@ def _in_namespace(overlay: Path, namespace: str) -> Iterator[str]:
     """A folder with the overlay moved to the namespace, also where a role binding names it."""
     with TemporaryDirectory(prefix="sinkbench-kustomize-") as made:
         # Kustomize takes no absolute path. What belongs to no namespace is named by it.
-        named = {"op": "replace", "path": "/metadata/name", "value": f"sinkbench-nodes-{namespace}"}
-        renamed = {
-            "target": {"name": "sinkbench-nodes"},
-            "patch": json.dumps([named]),
-            "options": {"allowNameChange": True},
-        }
+        op = {"op": "replace", "path": "/metadata/name", "value": f"sinkbench-nodes-{namespace}"}
+        patch = {"target": {"name": "sinkbench-nodes"}, "patch": json.dumps([op]), "options": {"allowNameChange": True}}
         path = os.path.relpath(overlay, Path(made).resolve())
-        text = {"namespace": namespace, "resources": [path], "patches": [renamed]}
+        text = {"namespace": namespace, "resources": [path], "patches": [patch]}
         Path(made, "kustomization.yaml").write_text(json.dumps(text), encoding="utf-8")
         yield made
 

@@ -1,7 +1,5 @@
 """What several commands share: the run, the plan or the stack that is meant, and how they write."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -68,7 +66,7 @@ def put(text: str, to: Path | None) -> None:
         write_text(to, redacted(text))
 
 
-def the_stack(choice: str | None, workers: int | None = None) -> Stack:
+def the_stack(choice: str | None, workers: int | None = None) -> "Stack":
     """The stack of `--stack`, else of the settings; one that is down starts with `workers`. Raises StackError."""
     # Imported here, as below: drivers load the services' clients, which few commands need.
     from sinkbench.settings import load_settings
@@ -78,7 +76,7 @@ def the_stack(choice: str | None, workers: int | None = None) -> Stack:
     return open_stack(choice or settings.stack, settings.with_workers(workers))
 
 
-def running_stack(choice: str | None) -> Stack:
+def running_stack(choice: str | None) -> "Stack":
     """The stack of `--stack`; without it the one that runs. Raises StackError if it cannot be used."""
     from sinkbench.settings import load_settings
     from sinkbench.stack.choice import find_stack

@@ -32,11 +32,7 @@ def plans() -> None:
         lines = path.read_text(encoding="utf-8").splitlines()
         # The comment that it begins with.
         comment = " ".join(line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines))
-        needs = [
-            re.sub(pattern, text, found[0])
-            for pattern, text in _NEEDS.items()
-            if (found := re.search(pattern, comment))
-        ]
+        needs = [re.sub(need, text, found[0]) for need, text in _NEEDS.items() if (found := re.search(need, comment))]
         plan = read_plan(path.stem)
         write(f"{path.stem}: {duration(plan, load_settings().workers)}{''.join(f', needs {each}' for each in needs)}\n")
         question = found[0] if (found := _QUESTION.match(comment)) else comment
@@ -62,10 +58,8 @@ def seconds_of(plan: Plan, workers: int) -> float:
     searches = USUAL_SEARCH_STEPS * places if isinstance(plan, CapacityPlan) else 0
     trials = searches + plan.most_blocks * len(cells)
     loads = kafka_loads(plan)
-    in_blocks, more = (
-        len(loads) * (1 + plan.most_blocks),
-        sum(kafka_more_seconds(each, plan.most_blocks) for each in loads),
-    )
+    in_blocks = len(loads) * (1 + plan.most_blocks)
+    more = sum(kafka_more_seconds(each, plan.most_blocks) for each in loads)
     warm_up = places * plan.drain.warm_up_seconds
     return more + seconds_left(plan, StepsLeft(places, 2 * plan.limits, trials, in_blocks, warm_up), ())
 

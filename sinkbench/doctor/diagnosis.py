@@ -1,7 +1,5 @@
 """The facts that rules judge, and their findings, sorted, as text and as plain values. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -29,9 +27,9 @@ class Found:
     fix: str = ""
     invalidates: bool = False
     values: Mapping[str, object] = field(default_factory=dict)
-    rule: Rule | None = None
+    rule: "Rule | None" = None
 
-    def by(self, rule: Rule, facts: Facts) -> Found:
+    def by(self, rule: "Rule", facts: "Facts") -> "Found":
         why, fix = (text.format(found=self, facts=facts, **self.values) for text in (rule.why, rule.fix))
         invalidates = self.invalidates or rule.invalidates
         return replace(self, why=self.why or why, fix=self.fix or fix, invalidates=invalidates, rule=rule)
@@ -58,8 +56,8 @@ class Rule:
     rest is of its findings, unless they have their own."""
 
     code: str
-    needs: tuple[Area, ...]
-    find: Callable[[Facts], Iterable[Found | NotSeen]]
+    needs: "tuple[Area, ...]"
+    find: "Callable[[Facts], Iterable[Found | NotSeen]]"
     why: str = ""
     fix: str = ""
     invalidates: bool = False
@@ -79,7 +77,7 @@ class Diagnosis:
         return any(each.invalidates for each in self.findings)
 
 
-def diagnose(facts: Facts, rules: Sequence[Rule]) -> Diagnosis:
+def diagnose(facts: "Facts", rules: Sequence[Rule]) -> Diagnosis:
     """Runs every rule whose needs are met, and sorts the findings."""
     findings: list[Found] = []
     unseen: dict[str, str] = {}
@@ -107,7 +105,7 @@ def lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"not checked: {', '.join(code for code, each in diagnosis.unseen.items() if each == why)}: {why}"
 
 
-def screen(each: Connector) -> Iterator[str]:
+def screen(each: "Connector") -> Iterator[str]:
     """One connector as text: its state, its tasks by worker, how far it has read, and why it FAILED."""
     tasks = [f"{worker} {count}" for worker, count in each.placement.items()] + [f"{each.failed} FAILED"]
     yield f"{each.name}: {each.state}, {counted(each.tasks, 'task')} ({', '.join(tasks)})"

@@ -59,9 +59,8 @@ class Look:
     def facts(self) -> Facts:
         up = self._stack.start_id() is not None
         if not up:
-            self._unseen |= dict.fromkeys(
-                (Area.CONNECT, Area.KAFKA, Area.SINKS, Area.DATABASE, Area.POOLER, Area.CLUSTER), DOWN
-            )
+            areas = Area.CONNECT, Area.KAFKA, Area.SINKS, Area.DATABASE, Area.POOLER, Area.CLUSTER
+            self._unseen |= dict.fromkeys(areas, DOWN)
         self._states = self._states_of_sinks() if up else {}
         cells, refusals = self._cells()
         with self._connected(up) as self._connect:
@@ -206,9 +205,8 @@ class Look:
 
     def _watched(self, there: list[Connector], topics: Set[str]) -> list[Connector]:
         """Adds how far the connectors that run have read, and why one stands still, by a log."""
-        seen: dict[str, list[Reading]] = {
-            each.name: [] for each in there if each.runs and each.topics and topics >= set(each.topics)
-        }
+        running = [each for each in there if each.runs and each.topics and topics >= set(each.topics)]
+        seen: dict[str, list[Reading]] = {each.name: [] for each in running}
         if not seen or self._plan is not None:
             return there
         begun, left = time.monotonic(), [each for each in there if each.name in seen]
@@ -285,12 +283,8 @@ class Look:
         available = psutil.virtual_memory().available
         if allowance is not None and allowance.memory_bytes is not None:
             available = min(available, allowance.memory_bytes)
-        return Machine(
-            available_bytes=available,
-            needed_bytes=0 if up or self._stack.layout is None else needed_bytes(self._stack.layout),
-            free_bytes=free,
-            least_free_bytes=LEAST_FREE_BYTES,
-        )
+        need = 0 if up or self._stack.layout is None else needed_bytes(self._stack.layout)
+        return Machine(available_bytes=available, needed_bytes=need, free_bytes=free, least_free_bytes=LEAST_FREE_BYTES)
 
 
 def _offsets(readers: Sequence[TopicReader]) -> Iterator[tuple[Partition, Offsets]]:

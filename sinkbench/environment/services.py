@@ -63,13 +63,11 @@ def versions(endpoints: Endpoints, checkout: Path, sinks: Mapping[str, About]) -
     return found
 
 
-def jvms(
-    endpoints: Endpoints, commands: Mapping[str, Sequence[str]], sinks: Mapping[str, About]
-) -> dict[str, JsonValue]:
-    """Returns version and flags of each JVM; None if not visible. `commands` has the visible command lines."""
-    workers = {name: words for name, words in commands.items() if name.startswith("connect-") and java_of(words)}
+def jvms(endpoints: Endpoints, lines: Mapping[str, Sequence[str]], sinks: Mapping[str, About]) -> dict[str, JsonValue]:
+    """Returns version and flags of each JVM; None if not visible. `lines` has the visible command lines."""
+    workers = {name: words for name, words in lines.items() if name.startswith("connect-") and java_of(words)}
     connect = common(version_shown(text) for text in _metrics(endpoints))
-    broker = commands.get("kafka", ())
+    broker = lines.get("kafka", ())
     # A broker does not report its Java version. If it runs the workers' Java, the version is theirs.
     same = java_of(broker) is not None and {java_of(broker)} == {java_of(words) for words in workers.values()}
     found: dict[str, JsonValue] = {

@@ -221,12 +221,8 @@ class LimitJob:
             problem = "nothing was stored"
         if problem is not None:
             return LimitInBlock(block=block, problem=problem)
-        return LimitInBlock(
-            block=block,
-            records_per_second=found.records_per_second,
-            cpu_seconds_per_million=dict(found.cpu_seconds_per_million),
-            figures=dict(found.figures),
-        )
+        rate, cpu, figures = found.records_per_second, dict(found.cpu_seconds_per_million), dict(found.figures)
+        return LimitInBlock(block=block, records_per_second=rate, cpu_seconds_per_million=cpu, figures=figures)
 
 
 def jobs(cluster: Cluster, cells: Sequence[Cell], token: str, rate: Callable[[Cell], float]) -> list[LimitJob]:

@@ -119,26 +119,20 @@ def lengthen(measure: Callable[[Point], Measured], at: Callable[[float], Point],
 
 
 def step_of(point: Point, found: Measured) -> LimitStep:
-    return LimitStep(
-        batch=point.batch or None,
-        connections=point.connections,
-        records_per_second=found.records_per_second,
-        problem=found.problem,
-    )
+    batch, rate = point.batch or None, found.records_per_second
+    return LimitStep(batch=batch, connections=point.connections, records_per_second=rate, problem=found.problem)
 
 
 def _rate(step: LimitStep) -> float:
     return step.records_per_second or 0.0
 
 
-def with_costs(
-    rate: float, before: Sample, after: Sample, records: int, clients_seconds: float | None = None
-) -> Measured:
+def with_costs(rate: float, before: Sample, after: Sample, records: int, clients_cpu: float | None = None) -> Measured:
     """Returns the rate with what it cost between two readings, in which `records` were written, and plain clients used
-    `clients_seconds` of CPU if there were any. The CPU time of a service that restarted in between is unknown."""
+    `clients_cpu` seconds if there were any. The CPU time of a service that restarted in between is unknown."""
     had = before.cpu_seconds
     known = {name: used for name, used in after.cpu_seconds.items() if (used or 0) >= (had.get(name) or 0)}
-    clients = {} if clients_seconds is None else {CLIENT: clients_seconds}
+    clients = {} if clients_cpu is None else {CLIENT: clients_cpu}
     samples = (
         replace(before, stored=0, cpu_seconds={**had, **dict.fromkeys(clients, 0.0)}),
         replace(after, stored=records, cpu_seconds={**known, **clients}),

@@ -37,8 +37,7 @@ def _of_cell(taken: Taken) -> Fields:
     found = [trial.connections for trial in taken.trials]
     others = max((each.others for each in found), default=0)
     peaks = {
-        name: None if others else most(getattr(each, name) for each in found)
-        for name in ("clients_peak", "server_peak")
+        name: None if others else most(getattr(one, name) for one in found) for name in ("clients_peak", "server_peak")
     }
     return {"connections": Connections(**peaks, server_limit=most(each.server_limit for each in found), others=others)}
 

@@ -139,10 +139,8 @@ flag = partial(exported, "BOOLEAN")
 
 
 def bounds(name: str, figure: Callable[[CellSummary, RunSummary], object]) -> tuple[Export, ...]:
-    def end(which: str) -> Export:
-        return Export(
-            f"{name}_interval_{which}", "DOUBLE", lambda cell, run: find(figure(cell, run), f"interval.{which}")
-        )
+    def end(key: str) -> Export:
+        return Export(f"{name}_interval_{key}", "DOUBLE", lambda cell, run: find(figure(cell, run), f"interval.{key}"))
 
     return end("low"), end("high")
 

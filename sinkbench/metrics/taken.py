@@ -1,7 +1,5 @@
 """The trials of a cell: all, the valid ones, and those whose figures are used; and whether its rate is quotable."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -66,10 +64,8 @@ def at_least(valid: Sequence[TrialRecord]) -> Reason | None:
     rates = [trial.records_per_second or 0.0 for trial in warm]
     rises = all(later > earlier for earlier, later in pairwise(rates))
     if len(rates) >= FEWEST_THAT_RISE and rises and rates[-1] > RISE * rates[0]:
-        text = (
-            f"still warming: each trial was faster than the one before, {rates[0]:,.0f} to {rates[-1]:,.0f} records/s"
-        )
-        return reason(ReasonCode.RISING, text)
+        why = f"still warming: each trial was faster than the one before, {rates[0]:,.0f} to {rates[-1]:,.0f} records/s"
+        return reason(ReasonCode.RISING, why)
     unsteady = sum(trial.steady is False for trial in warm)
     if 2 * unsteady > len(warm):
         where = _of(unsteady, warm) if len(warm) > 1 or len(alone) == 1 else "the only one of its trials that was warm"
@@ -87,11 +83,11 @@ class Taken:
     count. `with_pilots` may have lost records: also pilots and the steps of a search. `run` has each cell of the run
     by key."""
 
-    cell: Cell
+    cell: "Cell"
     all_trials: Sequence[TrialRecord]
     with_pilots: Sequence[TrialRecord]
-    run: Mapping[str, Taken]
-    search: CapacitySearch | None = None
+    run: "Mapping[str, Taken]"
+    search: "CapacitySearch | None" = None
     limits: Sequence[Limit] = ()
 
     @cached_property

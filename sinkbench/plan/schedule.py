@@ -3,8 +3,6 @@
 The search for a capacity: the rate rises until it is not sustained, or falls until it is; then it bisects on the log
 scale; then several fresh trials must all sustain the candidate, else it falls by the precision, a few times at most."""
 
-from __future__ import annotations
-
 import math
 import random
 import statistics
@@ -127,7 +125,7 @@ def cells_left(
 
 
 def shares_left(
-    plan: CapacityPlan, cells: Sequence[Cell], trials: Iterable[TrialRecord], searches: Mapping[str, CapacitySearch]
+    plan: CapacityPlan, cells: Sequence[Cell], trials: Iterable[TrialRecord], searches: Mapping[str, "CapacitySearch"]
 ) -> list[tuple[Cell, int, float]]:
     """The trials at shares of the capacities found so far, in order: the cell, the block, and records per second."""
     taken = {(trial.cell, trial.block) for trial in trials}
@@ -143,7 +141,7 @@ def shares_left(
     ]
 
 
-def new_search(plan: CapacityPlan, start: float, limits: Iterable[Limit]) -> CapacitySearch:
+def new_search(plan: CapacityPlan, start: float, limits: Iterable[Limit]) -> "CapacitySearch":
     """Returns a search that starts at `start` records per second, or at the generator's maximum.
 
     Both are rounded as in a trial's record, so that a search can be resumed from its trials."""
@@ -152,7 +150,7 @@ def new_search(plan: CapacityPlan, start: float, limits: Iterable[Limit]) -> Cap
     return CapacitySearch(first, last, plan.capacity.precision_percent / 100, plan.trials)
 
 
-def block_of(search: CapacitySearch) -> int:
+def block_of(search: "CapacitySearch") -> int:
     """Returns the number of the trial for the search's next offer: confirmations count from 1, others are 0."""
     offer = search.next()
     if offer is None or not offer.confirms:
@@ -161,7 +159,7 @@ def block_of(search: CapacitySearch) -> int:
     return 1 + sum(step.confirms and step.offered == rate for step in search.path)
 
 
-def feed(search: CapacitySearch, trial: TrialRecord) -> None:
+def feed(search: "CapacitySearch", trial: TrialRecord) -> None:
     """Passes a trial's outcome to its search. A trial that is invalid only for its time counts if its lag grew."""
     overloaded = trial.lag is not None and trial.lag.verdict == GROWING
     late = all(reason.code == ReasonCode.TIMED_OUT for reason in trial.reasons)
@@ -173,7 +171,7 @@ def feed(search: CapacitySearch, trial: TrialRecord) -> None:
 
 def searches_of(
     plan: Plan, cells: Iterable[Cell], trials: Iterable[TrialRecord], limits: Iterable[Limit]
-) -> dict[str, CapacitySearch]:
+) -> "dict[str, CapacitySearch]":
     """Returns the search of each cell that has trials of one, by key. Raises ValueError if a trial does not fit it."""
     if not isinstance(plan, CapacityPlan):
         return {}
@@ -184,7 +182,7 @@ def searches_of(
     return {key: _replayed(plan, taken, limits) for key, taken in by_cell.items() if taken}
 
 
-def _replayed(plan: CapacityPlan, trials: Sequence[TrialRecord], limits: Sequence[Limit]) -> CapacitySearch:
+def _replayed(plan: CapacityPlan, trials: Sequence[TrialRecord], limits: Sequence[Limit]) -> "CapacitySearch":
     search = new_search(plan, trials[0].offered_records_per_second or LEAST_OFFER, limits)
     for trial in trials:
         offer = search.next()
@@ -265,13 +263,11 @@ class CapacitySearch:
     def next(self) -> Offer | None:
         return None if self._ended else Offer(self._rate, confirms=self._candidate is not None)
 
-    def take(self, outcome: str, growth_per_second: float | None = None, problem: str | None = None) -> None:
+    def take(self, outcome: str, growth: float | None = None, problem: str | None = None) -> None:
         """Takes the verdict on the last offer's lag, or `INVALID` with the reason as `problem`."""
         confirms = self._candidate is not None
-        offered = round(self._rate, 1)
-        step = SearchStep(
-            offered=offered, outcome=outcome, growth_per_second=growth_per_second, confirms=confirms, problem=problem
-        )
+        rate = round(self._rate, 1)
+        step = SearchStep(offered=rate, outcome=outcome, growth_per_second=growth, confirms=confirms, problem=problem)
         self.path.append(step)
         if outcome == INVALID:
             self._invalid += 1

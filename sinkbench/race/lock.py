@@ -18,14 +18,12 @@ CHECKOUT_LOCK = Path("results") / ".race.lock"
 
 
 @contextmanager
-def only_race(
-    stack_lock: Path, checkout: Path, plan: str, container: str | None = None
-) -> Iterator[Callable[[str], None]]:
+def only_race(lock: Path, checkout: Path, plan: str, container: str | None = None) -> Iterator[Callable[[str], None]]:
     """Locks a stack and a checkout, whose stacks share a machine. Yields a function that records the run's id.
 
     Raises StackError, with process (or `container`), plan, run and start time of the other race, if a lock is taken."""
     wheres = {(checkout / CHECKOUT_LOCK).resolve(): "in this checkout"}
-    wheres.setdefault(stack_lock.resolve(), "on this stack")
+    wheres.setdefault(lock.resolve(), "on this stack")
     who = {"pid": os.getpid()} if container is None else {"container": container}
     holder = {**who, "plan": plan, "since": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"}
     with ExitStack() as held:
@@ -36,7 +34,7 @@ def only_race(
                 file = held.enter_context(path.open("a+", encoding="utf-8"))
             except OSError:
                 # A checkout that cannot be written does not keep a race from its stack.
-                if path == stack_lock.resolve():
+                if path == lock.resolve():
                     raise
                 continue
             try:

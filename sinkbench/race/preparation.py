@@ -201,9 +201,7 @@ def validate_configs(cluster: Cluster, cells: Sequence[Cell], say: Callable[[str
             place = checks.where_of(cluster.plan, cell.label, next(iter(cell.overrides), "config"))
             wrong.append(f"{place}: Connect cannot read the configuration: {error}")
             continue
-        wrong += [
-            f"{checks.where_of(cluster.plan, cell.label, key)}: {problem}" for key, problem in _problems(config, said)
-        ]
+        wrong += [f"{checks.where_of(cluster.plan, cell.label, key)}: {text}" for key, text in _problems(config, said)]
         # A refused class declares no keys, so all its keys would seem unread.
         if not said.errors:
             for key in unread(cell.overrides, said.listed, parts=_URL not in config):

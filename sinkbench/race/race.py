@@ -249,13 +249,8 @@ class Race:
 
     def _begin(self, name: str, kind: Literal["pilot", "limit", "trial"], cells: Sequence[Cell] = ()) -> None:
         blocks = self._blocks_left() if self._replacements_left is None else []
-        left = StepsLeft(
-            self._pilots_left,
-            self._limits.searches_left,
-            self._trials_left(blocks),
-            self._limits.in_blocks_left(blocks),
-            self._warm_up_left,
-        )
+        searches, in_blocks = self._limits.searches_left, self._limits.in_blocks_left(blocks)
+        left = StepsLeft(self._pilots_left, searches, self._trials_left(blocks), in_blocks, self._warm_up_left)
         seconds = seconds_left(self._plan, left, self._journal.seconds)
         if self._deadline is not None:
             seconds = min(seconds, max(self._deadline - time.monotonic(), 0.0))

@@ -73,11 +73,8 @@ def against_load(summary: RunSummary) -> Figure | None:
     curves = {each.name: [milliseconds(p99) for _, p99 in each.curve] for each in series}
     ends = [f"{name} from {each[0]} to {each[-1]} ms" for name, each in curves.items()]
     svg = lines("load", series, "offered records/s", "latency, ms")
-    return Figure(
-        "The p99 of the latency by the offered rate; a bar goes down to the p50. What was not sustained has none.",
-        [Chart(f"p99 of the latency against the load: {'; '.join(ends)}", svg)],
-        "Latency",
-    )
+    text = "The p99 of the latency by the offered rate; a bar goes down to the p50. What was not sustained has none."
+    return Figure(text, [Chart(f"p99 of the latency against the load: {'; '.join(ends)}", svg)], "Latency")
 
 
 def _at_several(found: Mapping[str, Points]) -> list[tuple[str, Points]]:

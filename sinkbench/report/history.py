@@ -38,9 +38,8 @@ def _figures(key: str, rows: Sequence[Row], new: Sequence[Change]) -> Iterator[F
         if drawn:
             text = f"{figure} of {len(known)} runs: {', '.join(each.in_words for each in changed) or 'no change'}"
             svg = lines(f"{name}-{key}", drawn, "run", figure)
-            yield Figure(
-                "From the oldest to the newest run; a bar is the 95 % interval.", [Chart(text, svg)], COLUMNS[figure]
-            )
+            note = "From the oldest to the newest run; a bar is the 95 % interval."
+            yield Figure(note, [Chart(text, svg)], COLUMNS[figure])
 
 
 def _line(title: str, rows: Mapping[int, Row], name: str) -> LineSeries:

@@ -21,17 +21,12 @@ def compare_arms(run: StoredRun) -> list[Comparison]:
 
 def _only(run: StoredRun, arm: str) -> StoredRun:
     """The run as if it had one arm, under the names that the cells have in all arms."""
-    entries = [each for each in pipelines(run.plan).values() if isinstance(each, dict) and each.get("arm") == arm]
-    plain: list[JsonValue] = [
-        {**each, "label": str(each["label"]).removesuffix(f" {arm}"), "arm": None} for each in entries
-    ]
+    found = [each for each in pipelines(run.plan).values() if isinstance(each, dict) and each.get("arm") == arm]
+    plain: list[JsonValue] = [{**one, "label": str(one["label"]).removesuffix(f" {arm}"), "arm": None} for one in found]
     cells = [_plain(cell, arm) for cell in run.summary.cells if cell.arm == arm]
-    return replace(
-        run,
-        summary=run.summary.model_copy(update={"run": f"{run.summary.run} {arm}", "cells": cells}),
-        trials=[_plain(trial, arm) for trial in run.trials if trial.arm == arm],
-        plan={**run.plan, "pipelines": plain},
-    )
+    summary = run.summary.model_copy(update={"run": f"{run.summary.run} {arm}", "cells": cells})
+    trials = [_plain(trial, arm) for trial in run.trials if trial.arm == arm]
+    return replace(run, summary=summary, trials=trials, plan={**run.plan, "pipelines": plain})
 
 
 def _plain(found: OfCell, arm: str) -> OfCell:

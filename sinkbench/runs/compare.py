@@ -266,9 +266,7 @@ def _verdict(pair: _Pair, alone: float, corrected: float, cells: int, level: flo
     if apart or corrected <= intervals.ALPHA:
         values = f"p {significant(alone, 2)}, corrected {significant(corrected, 2)}"
         why = f"interval and test of {cells} cells at once do not agree ({values})"
-    why = "; ".join(
-        filter(None, [why, *(f"{words}, which may hide a difference" for words in pair.disturbed.values())])
-    )
+    why = "; ".join(filter(None, [why, *(f"{text}, which may hide a difference" for text in pair.disturbed.values())]))
     return replace(bare, verdict="no difference found", why=why, smallest_percent=100 * smallest)
 
 

@@ -1,7 +1,5 @@
 """The runs in a folder of results, damaged and unfinished ones, too: found by how a user names them, and read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -44,12 +42,8 @@ def load_run(path: Path, *, whole: bool = True) -> StoredRun:
     if not trials and not any(cell.trials for cell in summary.cells):
         way = f"take them: sinkbench resume {summary.run}"
         raise ResultsError(f"{path}: no answer: none of its trials has ended; {way}")
-    return StoredRun(
-        summary=summary,
-        trials=trials,
-        plan=_plan(plan).whole() if whole else YamlFile(plan, "plan", ResultsError).content,
-        connectors=load_connectors(folder / "connectors"),
-    )
+    content = _plan(plan).whole() if whole else YamlFile(plan, "plan", ResultsError).content
+    return StoredRun(summary=summary, trials=trials, plan=content, connectors=load_connectors(folder / "connectors"))
 
 
 def load_summary(path: Path) -> RunSummary:
@@ -69,20 +63,16 @@ def load_summary(path: Path) -> RunSummary:
     if trials:
         try:
             return _summed(folder, trials, folder.path.resolve().name)
-        except ValueError as broken:
-            raise ResultsError(
-                f"{path}: has no summary.json, and its trials make none ({broken}); race again"
-            ) from None
+        except ValueError as error:
+            raise ResultsError(f"{path}: has no summary.json, and its trials make none ({error}); race again") from None
     if folder.trials_path.exists() or folder.plan_path.exists():
         raise ResultsError(f"{path}: has no trial: its race has just begun or was killed; wait for it, or race again")
     raise ResultsError(f"{path}: is no run, there is no summary.json in it; name a run below the folder of results")
 
 
-def load_connectors(folder: Path) -> dict[str, JsonValue]:
+def load_connectors(root: Path) -> dict[str, JsonValue]:
     """The content of each connector file by pipeline; ResultsError if one is damaged."""
-    return {
-        file.relative_to(folder).with_suffix("").as_posix(): _json(file) for file in sorted(folder.glob("*/*.json"))
-    }
+    return {file.relative_to(root).with_suffix("").as_posix(): _json(file) for file in sorted(root.glob("*/*.json"))}
 
 
 def _summed(folder: RunFolder, trials: list[TrialRecord], run: str, known: RunSummary | None = None) -> RunSummary:
@@ -101,7 +91,7 @@ def _summed(folder: RunFolder, trials: list[TrialRecord], run: str, known: RunSu
     return found if known is None else found.model_copy(update={"plan": known.plan})
 
 
-def _plan(path: Path) -> Plan:
+def _plan(path: Path) -> "Plan":
     from sinkbench.plan.plan import Plan
 
     try:

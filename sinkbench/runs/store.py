@@ -2,8 +2,6 @@
 
 Read and write errors are UserErrors. Every text is redacted before it is written: a service may quote a secret."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import io
@@ -71,7 +69,7 @@ class RunFolder:
         return self.path.name
 
     @classmethod
-    def create(cls, root: Path, plan: Plan, connectors: Path, now: datetime | None = None) -> Self:
+    def create(cls, root: Path, plan: "Plan", connectors: Path, now: datetime | None = None) -> Self:
         """A new folder below `root`, to which `latest` points; of two runs in one second the second's id ends in -2."""
         stem = f"{(now or datetime.now(UTC)).astimezone(UTC):%Y%m%dT%H%M%SZ}-{plan.name}"
         folder = cls(_make_unique(root, stem))

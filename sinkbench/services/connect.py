@@ -99,15 +99,12 @@ class ConnectCluster(AbstractContextManager["ConnectCluster"]):
     """The workers of one Connect cluster. Any of them answers for all; if one does not answer, the next is asked."""
 
     def __init__(
-        self,
-        urls: Iterable[str] | Callable[[], Iterable[str]],
-        access: Access | None = None,
-        timeout_seconds: float = 20.0,
+        self, urls: Iterable[str] | Callable[[], Iterable[str]], access: Access | None = None, timeout: float = 20.0
     ) -> None:
         """`urls` may be a function, which is called again if no worker answers: addresses of containers change."""
         self._find = urls if callable(urls) else None
         self._urls = list(urls() if callable(urls) else urls)
-        self._http = http_client(access or Access(), timeout_seconds)
+        self._http = http_client(access or Access(), timeout)
         self.patience_seconds = REBALANCE_SECONDS
 
     def __exit__(self, *raised: object) -> None:

@@ -176,12 +176,8 @@ class Kafka:
     def written(self) -> dict[str, int]:
         """Returns the sum of the end offsets by topic, without internal topics; empty with too many partitions."""
         described = self._admin.list_topics(timeout=TIMEOUT_SECONDS).topics
-        asked = {
-            TopicPartition(name, number): OffsetSpec.latest()
-            for name, topic in described.items()
-            if not name.startswith("__")
-            for number in topic.partitions
-        }
+        own = [(name, topic) for name, topic in described.items() if not name.startswith("__")]
+        asked = {TopicPartition(name, each): OffsetSpec.latest() for name, topic in own for each in topic.partitions}
         if not 0 < len(asked) <= MOST_PARTITIONS:
             return {}
         counts: dict[str, int] = {}

@@ -46,8 +46,7 @@ class TopicReader:
     def spans(self) -> dict[int, tuple[int, int]]:
         """The first offset, and the one behind the last, of each partition now."""
         return {
-            each.partition: self.consumer.get_watermark_offsets(each, timeout=TIMEOUT_SECONDS)
-            for each in self._partitions
+            one.partition: self.consumer.get_watermark_offsets(one, timeout=TIMEOUT_SECONDS) for one in self._partitions
         }
 
     def committed(self) -> dict[int, int]:

@@ -49,16 +49,14 @@ class Asked:
         return self.rate / (1 - self.headroom)
 
 
-def p99_of(text: str) -> float:
+def p99_of(p99: str) -> float:
     """`1s` or `500ms` in milliseconds; SizeError otherwise, and below a millisecond."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(ms|s|min)", text.strip())
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(ms|s|min)", p99.strip())
     if found is None:
-        raise SizeError(f"--p99 {text}: must be a time with its unit, as 500ms or 1s")
+        raise SizeError(f"--p99 {p99}: must be a time with its unit, as 500ms or 1s")
     value = float(found[1]) * _UNITS_MS[found[2]]
     if value < LEAST_P99_MS:
-        raise SizeError(
-            f"--p99 {text}: is below what a poll of Kafka and a write take; give {LEAST_P99_MS:g}ms or more"
-        )
+        raise SizeError(f"--p99 {p99}: is below what a poll of Kafka and a write take; give {LEAST_P99_MS:g}ms or more")
     return value
 
 
@@ -271,11 +269,8 @@ def under_load(one: Measured, curve: Curve, cell: CellSummary, services: Sequenc
     straight lines between the cores of the constant loads and the drain, and on along the first one below the lowest
     load, where it takes no more than there and a record no less. None without loads."""
     drain = cpu_of(services, cell)
-    known = {
-        at: at * seconds / drain
-        for at, load in loads_of(one, curve)
-        if drain and at < 1 and load.passed and (seconds := cpu_of(services, load))
-    }
+    loads = [(at, load) for at, load in loads_of(one, curve) if at < 1 and load.passed]
+    known = {at: at * seconds / drain for at, load in loads if drain and (seconds := cpu_of(services, load))}
     if not known:
         return None
     shares, cores = [*known, 1.0], [*known.values(), 1.0]
@@ -285,11 +280,8 @@ def under_load(one: Measured, curve: Curve, cell: CellSummary, services: Sequenc
 
 def on_path(cell: CellSummary) -> list[str]:
     """The services that take part in storing, by their CPU time."""
-    used = {
-        name: seconds or 0.0
-        for name, seconds in cell.cpu_seconds_per_million.items()
-        if name != CONTROLLER and not name.startswith("loadgen")
-    }
+    cpu = cell.cpu_seconds_per_million.items()
+    used = {name: seconds or 0.0 for name, seconds in cpu if name != CONTROLLER and not name.startswith("loadgen")}
     return [name for name, seconds in used.items() if seconds > _LEAST_SHARE * sum(used.values())]
 
 

@@ -1,8 +1,6 @@
 """Where the services run: one driver for each place, with the interface `Stack`. No trials or results here. Standard
 library only, since `scripts/setup` runs `sinkbench.stack.tools` before any package is installed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -32,7 +30,7 @@ class Endpoint:
     shown: str = ""
     access: Access = field(default_factory=Access)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    nodes: Mapping[str, Endpoint] = field(default_factory=dict, repr=False)
+    nodes: "Mapping[str, Endpoint]" = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -67,17 +65,9 @@ class Endpoints:
 
     def addresses(self) -> dict[str, str]:
         """Returns the address of each node by name, for display."""
-        sinks = {
-            node: each
-            for name, endpoint in self.sinks.items()
-            for node, each in (endpoint.nodes or {name: endpoint}).items()
-        }
-        return {
-            **(self.brokers or {"kafka": self.kafka}),
-            **{name: each.shown or each.address for name, each in sinks.items()},
-            **self.connect,
-            **self.loadgens,
-        }
+        sinks = {node: each for name, sink in self.sinks.items() for node, each in (sink.nodes or {name: sink}).items()}
+        shown = {name: each.shown or each.address for name, each in sinks.items()}
+        return {**(self.brokers or {"kafka": self.kafka}), **shown, **self.connect, **self.loadgens}
 
 
 @dataclass(frozen=True)
@@ -170,9 +160,9 @@ class Faults:
     act: Callable[[str, str], None]
     wait_for: Callable[[str], None]
     can_isolate: bool = False
-    proxies: Proxies | None = None
-    small_disks: Callable[[str], SmallDisks | None] = lambda sink: None
-    promotion: Callable[[str], Roles | None] = lambda sink: None
+    proxies: "Proxies | None" = None
+    small_disks: "Callable[[str], SmallDisks | None]" = lambda sink: None
+    promotion: "Callable[[str], Roles | None]" = lambda sink: None
     hold: Callable[[str, float | None, int | None], AbstractContextManager[None]] | None = None
 
     def do(self, what: str, service: str) -> None:
@@ -189,7 +179,7 @@ class Stack(Protocol):
     name: str
     own_container: str | None = None
     """The container of the stack that this process is in; None outside."""
-    profiler: Profiler | None = None
+    profiler: "Profiler | None" = None
     """None if the services are no processes of this machine."""
     variables: Collection[str] = ()
     """Those of run scripts that a plan may set with `sibling`."""
@@ -203,7 +193,7 @@ class Stack(Protocol):
         """Number of Connect workers."""
 
     @property
-    def layout(self) -> Topology | None:
+    def layout(self) -> "Topology | None":
         """Its nodes; None if unknown."""
 
     @property
@@ -220,7 +210,7 @@ class Stack(Protocol):
     def up(self, say: Say) -> None:
         """Starts what does not run and waits until everything is ready. Raises StackError, with the end of a log."""
 
-    def sibling(self, number: int, variables: Mapping[str, str]) -> Stack:
+    def sibling(self, number: int, variables: Mapping[str, str]) -> "Stack":
         """Another stack beside this one, with ports and data of its own, and these variables; numbers count from 1. Its
         `down` removes all of it; this one's does, too. Raises StackError if there can be none."""
         raise StackError(f"the stack {self.name} starts with no variables of a plan")

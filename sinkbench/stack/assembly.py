@@ -2,7 +2,7 @@
 addresses, checks, variables and dependencies of a whole stack."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -194,11 +194,7 @@ def endpoints_of(place: Place) -> Endpoints:
 
 
 def checks(
-    endpoints: Endpoints,
-    plugins: frozenset[str] = frozenset(),
-    timeout_seconds: float = TIMEOUT_SECONDS,
-    *,
-    loadgens: bool = False,
+    endpoints: Endpoints, plugins: Iterable[str] = (), timeout: float = TIMEOUT_SECONDS, *, loadgens: bool = False
 ) -> dict[str, Check]:
     """Returns a readiness check for each reachable node, in starting order; `plugins` is for the workers' check."""
     settings = endpoints.kafka_settings
@@ -213,10 +209,7 @@ def checks(
         found[name] = CONNECT, Endpoint(url, access=endpoints.connect_access, options=wanted)
     for name, url in endpoints.loadgens.items() if loadgens else ():
         found[name] = LOADGEN, Endpoint(url, access=endpoints.loadgen_access)
-    return {
-        name: partial(spec.ready, endpoint, endpoints.shared, timeout_seconds)
-        for name, (spec, endpoint) in found.items()
-    }
+    return {name: partial(spec.ready, at, endpoints.shared, timeout) for name, (spec, at) in found.items()}
 
 
 def unsupported(endpoints: Endpoints, name: str, timeout_seconds: float = RELEASE_SECONDS) -> str | None:

@@ -15,22 +15,16 @@ from pathlib import Path
 from typing import cast
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-    pkcs12,
-)
+from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sinkbench.errors import StackError
 from sinkbench.secrets import conceal
 from sinkbench.stack.security import ACCOUNT, SERVICES, Security, kept_security
 
+Key = ec.EllipticCurvePrivateKey
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 PASSWORD_BYTES = 24
 # Defaults of Elasticsearch's file realm.
@@ -51,8 +45,8 @@ class Signed:
     key: bytes = field(repr=False)
 
     @property
-    def private_key(self) -> ec.EllipticCurvePrivateKey:
-        return cast(ec.EllipticCurvePrivateKey, load_pem_private_key(self.key, None))
+    def private_key(self) -> Key:
+        return cast(Key, serialization.load_pem_private_key(self.key, None))
 
 
 def make_authority(now: datetime) -> Signed:
@@ -83,14 +77,14 @@ def issue(authority: Signed, names: Sequence[str], now: datetime) -> Signed:
 def keystore(signed: Signed, authority: bytes, password: str) -> bytes:
     """Returns key and certificate chain as PKCS #12, for Java programs that do not read PEM."""
     own, root = (x509.load_pem_x509_certificate(each) for each in (signed.certificate, authority))
-    encryption = BestAvailableEncryption(password.encode())
+    encryption = serialization.BestAvailableEncryption(password.encode())
     return pkcs12.serialize_key_and_certificates(b"sinkbench", signed.private_key, own, [root], encryption)
 
 
 def truststore(authority: bytes, password: str) -> bytes:
     """Returns the authority's certificate as a PKCS #12 trust store for Java."""
     trusted = pkcs12.PKCS12Certificate(x509.load_pem_x509_certificate(authority), b"authority")
-    return pkcs12.serialize_java_truststore([trusted], BestAvailableEncryption(password.encode()))
+    return pkcs12.serialize_java_truststore([trusted], serialization.BestAvailableEncryption(password.encode()))
 
 
 def _alternative(name: str) -> x509.GeneralName:
@@ -100,19 +94,14 @@ def _alternative(name: str) -> x509.GeneralName:
         return x509.DNSName(name)
 
 
-def _signed(
-    builder: x509.CertificateBuilder,
-    key: ec.EllipticCurvePrivateKey,
-    signing: ec.EllipticCurvePrivateKey,
-    now: datetime,
-    lasts: timedelta,
-) -> Signed:
+def _signed(builder: x509.CertificateBuilder, key: Key, signing: Key, now: datetime, lasts: timedelta) -> Signed:
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     builder = builder.issuer_name(AUTHORITY).public_key(key.public_key()).add_extension(identifier, critical=False)
     builder = builder.serial_number(x509.random_serial_number())
     builder = builder.not_valid_before(now - EARLIER).not_valid_after(now + lasts)
-    certificate = builder.sign(signing, hashes.SHA256()).public_bytes(Encoding.PEM)
-    return Signed(certificate, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    certificate = builder.sign(signing, hashes.SHA256()).public_bytes(pem)
+    return Signed(certificate, key.private_bytes(pem, pkcs8, serialization.NoEncryption()))
 
 
 def passwords_in(folder: Path, services: Collection[str]) -> Mapping[str, str]:

@@ -58,9 +58,8 @@ class ComposeCli:
 
     def config(self) -> dict[str, Any]:
         """Returns the resolved project: name, services, volumes. Raises StackError if compose rejects its files."""
-        found: dict[str, Any] = json.loads(
-            self.run("config", "--format", "json", check=str(self._checkout / BASE)).stdout
-        )
+        said = self.run("config", "--format", "json", check=str(self._checkout / BASE)).stdout
+        found: dict[str, Any] = json.loads(said)
         return found
 
     def _files(self) -> list[str]:

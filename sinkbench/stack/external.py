@@ -186,7 +186,7 @@ class ExternalStack(Stack):
 
     def up(self, say: Say) -> None:
         """Checks each endpoint's credentials and version. Raises StackError with a line for each failure."""
-        asked = checks(self._endpoints, timeout_seconds=TIMEOUT_SECONDS, loadgens=True)
+        asked = checks(self._endpoints, timeout=TIMEOUT_SECONDS, loadgens=True)
         where, found = self._endpoints.addresses(), _at_once(asked)
         answering = [name for name, problem in found.items() if problem is None]
         found |= _at_once({name: partial(unsupported, self._endpoints, name) for name in answering})
@@ -205,7 +205,7 @@ class ExternalStack(Stack):
         raise StackError(f"{self._file.path}: these clusters are other people's: nothing is started or stopped")
 
     def services(self) -> list[ServiceState]:
-        found = _at_once(checks(self._endpoints, timeout_seconds=TIMEOUT_SECONDS))
+        found = _at_once(checks(self._endpoints, timeout=TIMEOUT_SECONDS))
         return [ServiceState(n, "dead" if said else "running", None, redacted(said or "")) for n, said in found.items()]
 
     def usage(self) -> Usage:

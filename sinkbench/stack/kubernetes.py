@@ -173,11 +173,8 @@ class KubernetesStack(ExternalStack):
         with contextlib.suppress(StackError):
             used = self._used(there)
         cpu, memory = ({pod: both[part] for pod, both in used.items()} for part in (0, 1))
-        return Usage(
-            cpu_seconds={node: _total(cpu, pods) for node, pods in self._pods.items()},
-            memory_bytes={node: _total(memory, pods) for node, pods in self._pods.items()},
-            troubles=self._changes(there),
-        )
+        seconds, held = ({node: _total(of, pods) for node, pods in self._pods.items()} for of in (cpu, memory))
+        return Usage(cpu_seconds=seconds, memory_bytes=held, troubles=self._changes(there))
 
     def _used(self, there: Mapping[str, Object]) -> dict[str, tuple[float, float]]:
         """By pod, as in `used_by_pods`. Raises StackError, with the right that is missing."""

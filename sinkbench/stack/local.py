@@ -70,9 +70,8 @@ class LocalStack(Stack):
         self.checkout = checkout
         self.home = settings.home
         self._home = Home(settings, variables)
-        self.profiler: Profiler | None = Profiler(
-            self._supervisor.pids, settings.dist / "jfr-converter" / "jfr-converter.jar"
-        )
+        converter = settings.dist / "jfr-converter" / "jfr-converter.jar"
+        self.profiler: Profiler | None = Profiler(self._supervisor.pids, converter)
         self._names = [node.name for node in settings.layout.nodes]
         self._meter = Meter(self._names, self._supervisor.pids, self.home)
 
@@ -124,12 +123,8 @@ class LocalStack(Stack):
         return self._meter.read()
 
     def facts(self) -> Facts:
-        return Facts(
-            command_lines={
-                name: words for name, pid in self._supervisor.pids().items() if (words := processes.command_line(pid))
-            },
-            data_path=self.home,
-        )
+        seen = {name: processes.command_line(pid) for name, pid in self._supervisor.pids().items()}
+        return Facts(command_lines={name: words for name, words in seen.items() if words}, data_path=self.home)
 
     def _log_file(self, service: str) -> Path:
         """Raises StackError for an unknown service."""
@@ -241,15 +236,8 @@ class LocalStack(Stack):
                     unstarted.discard(name)
             return unstarted
 
-        await_ready(
-            names,
-            lambda: asks,
-            self.dead,
-            lambda name: self.log_tail(name, LOG_LINES),
-            READY_SECONDS + MORE_SECONDS * max(len(names) - USUAL_NODES, 0),
-            say,
-            start,
-        )
+        seconds = READY_SECONDS + MORE_SECONDS * max(len(names) - USUAL_NODES, 0)
+        await_ready(names, lambda: asks, self.dead, lambda name: self.log_tail(name, LOG_LINES), seconds, say, start)
 
     @property
     def faults(self) -> Faults:

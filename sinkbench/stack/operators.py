@@ -63,9 +63,8 @@ def find(namespace: str, list_of: List) -> Found:
                 " the connectors of trials; set it to false, or give sinkbench a KafkaConnect of its own"
             )
         _ready(connect)
-        _add_workers(
-            found, pods, {STRIMZI: name_of(connect), STRIMZI_KIND: "KafkaConnect"}, "metricsConfig" in connect["spec"]
-        )
+        labels = {STRIMZI: name_of(connect), STRIMZI_KIND: "KafkaConnect"}
+        _add_workers(found, pods, labels, "metricsConfig" in connect["spec"])
     if (search := one(ELASTICSEARCHES, "Elasticsearch")) is not None:
         found.sections["elasticsearch"] = _elasticsearch(search, namespace, found, list_of)
         found.pods["elasticsearch"] = _named(pods, {ECK: name_of(search)})
@@ -109,11 +108,9 @@ def _add_own(found: Found, pods: Sequence[Object], list_of: List) -> None:
         found.pods[name] = _named(own, {COMPONENT: name})
     if "connect" in at:
         _add_workers(found, own, {COMPONENT: "connect"}, has_metrics=True)
-    if generators := _with(own, {COMPONENT: "loadgen"}):
-        found.sections["loadgen"] = {
-            "urls": [f"http://{each['status']['podIP']}:{LOADGEN_PORT}" for each in generators]
-        }
-        found.pods |= {f"loadgen-{number}": [name_of(each)] for number, each in enumerate(generators, 1)}
+    if loadgens := _with(own, {COMPONENT: "loadgen"}):
+        found.sections["loadgen"] = {"urls": [f"http://{each['status']['podIP']}:{LOADGEN_PORT}" for each in loadgens]}
+        found.pods |= {f"loadgen-{number}": [name_of(each)] for number, each in enumerate(loadgens, 1)}
 
 
 def _add_workers(found: Found, pods: Sequence[Object], labels: Mapping[str, str], has_metrics: bool) -> None:
@@ -202,9 +199,8 @@ def _elasticsearch(search: Object, namespace: str, found: Found, list_of: List) 
         # ECK's own authority, which no machine trusts.
         found.file("elasticsearch.pem", _secret(f"{name}-es-http-certs-public", "ca.crt", list_of))
         section["ca"] = "elasticsearch.pem"
-    return section | {
-        "password": found.file("elasticsearch.password", _secret(f"{name}-es-elastic-user", "elastic", list_of))
-    }
+    section["password"] = found.file("elasticsearch.password", _secret(f"{name}-es-elastic-user", "elastic", list_of))
+    return section
 
 
 def _postgres(cluster: Object, namespace: str, found: Found, list_of: List) -> dict[str, Any]:
@@ -215,7 +211,5 @@ def _postgres(cluster: Object, namespace: str, found: Found, list_of: List) -> d
         )
     user, password, database = (_secret(f"{name}-app", key, list_of) for key in ("username", "password", "dbname"))
     host = f"{status.get('writeService', f'{name}-rw')}.{namespace}.svc"
-    return {
-        "dsn": f"host={host} port=5432 dbname={database} user={user}",
-        "password": found.file("postgres.password", password),
-    }
+    dsn = f"host={host} port=5432 dbname={database} user={user}"
+    return {"dsn": dsn, "password": found.file("postgres.password", password)}

@@ -186,10 +186,8 @@ def unmatched(summary: RunSummary) -> list[CellSummary]:
 def published_of(summary: RunSummary) -> Pair | None:
     """The published pipelines, unchanged, at the fewest tasks that both have."""
     cells = [cell for cell in compared_cells(summary) if cell.pipeline in _PUBLISHED and cell.target is None]
-    theirs = [cell for cell in cells if is_final(cell) and not cell.overrides and not cell.settings]
-    pairs = [
-        each for each in combinations(theirs, 2) if each[0].sink != each[1].sink and each[0].tasks == each[1].tasks
-    ]
+    final = [cell for cell in cells if is_final(cell) and not cell.overrides and not cell.settings]
+    pairs = [each for each in combinations(final, 2) if each[0].sink != each[1].sink and each[0].tasks == each[1].tasks]
     return pair_of(*min(pairs, key=lambda each: each[0].tasks)) if pairs else None
 
 

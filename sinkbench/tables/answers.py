@@ -72,9 +72,8 @@ def _answers(summary: RunSummary) -> list[str]:
 def _answer(found: answers.Answer, summary: RunSummary) -> str:
     asked = max((len(cell.queries) for cell in summary.cells), default=0)
     sinks = " or ".join(product_name(side.sink) for side in found.sides)
-    sinks += {None: "", "reference": " through connectors of one design", "others": " through other connectors"}[
-        found.through
-    ]
+    through = {None: "", "reference": " through connectors of one design", "others": " through other connectors"}
+    sinks += through[found.through]
     if found.job is None:
         best = [cell for side in found.sides if (cell := side.best or side.fastest)]
         why = "it was not checked what they answer" if asked else "no queries were asked"
@@ -161,9 +160,7 @@ def _change(found: answers.Change, summary: RunSummary) -> str:
     # At login it says "1.18.0/bouncer".
     number = re.search(r"\d[\d.]*", str(version or ""))
     name = " ".join(filter(None, ["PgBouncer", number and number[0], f"({mode})" if mode else ""]))
-    direct, pooled = (
-        each.server_peak if each.server_peak else each.clients_peak for each in (first.connections, second.connections)
-    )
+    direct, pooled = (each.server_peak or each.clients_peak for each in (first.connections, second.connections))
     counts = f"; {pooled} server connections, not {direct}" if direct and pooled else ""
     return f"{name}: {share} of the direct rate{counts}{end}"
 

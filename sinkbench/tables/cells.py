@@ -171,14 +171,8 @@ def trial_table(summary: RunSummary, trials: Sequence[TrialRecord]) -> Table | N
 def _cells(summary: RunSummary, width: int) -> list[str | Table | None]:
     recovered = [cell_table(key, summary) for key in (RECOVERIES, STATUS)] if is_faults(summary) else []
     law = lines.scaling_table(summary.scaling) if summary.scaling else None
-    return [
-        *main_tables(summary, width),
-        *recovered,
-        law,
-        *map(lines.scaling_line, summary.scaling),
-        cell_table(CHANGES, summary),
-        *lines.load_lines(summary),
-    ]
+    scaling, changes = map(lines.scaling_line, summary.scaling), cell_table(CHANGES, summary)
+    return [*main_tables(summary, width), *recovered, law, *scaling, changes, *lines.load_lines(summary)]
 
 
 def _bottlenecks(summary: RunSummary) -> list[str | Table | None]:
@@ -195,9 +189,7 @@ def _profiled(found: Profile) -> str:
 
 def _wrong(cell: CellSummary) -> list[str]:
     """The verdict of a failed cell, then the first of each kind of reason."""
-    kinds = {
-        reason.code if reason.code not in _OF_MANY_KINDS else reason.text: reason.text for reason in cell.reasons[::-1]
-    }
+    kinds = {each.code if each.code not in _OF_MANY_KINDS else each.text: each.text for each in cell.reasons[::-1]}
     texts = dict.fromkeys(text for text in reversed(kinds.values()) if text not in cell.verdict)
     return [] if cell.passed else [cell.verdict, *texts]
 

@@ -38,12 +38,10 @@ def _rests_on(latency: LatencyMs) -> str:
     if latency.resolution_ms is not None:
         parts.append(f"known to within {milliseconds(latency.resolution_ms)} ms")
     if latency.negative:
-        early = "" if latency.earliest is None else f", by {milliseconds(latency.earliest)} ms at most"
+        by = "" if latency.earliest is None else f", by {milliseconds(latency.earliest)} ms at most"
         # One time in 20 is less exact than the resolution.
         wrong = latency.earliest is not None and latency.earliest > 2 * (latency.resolution_ms or 0.0)
-        parts.append(
-            f"{latency.negative:,} more stored before they were due{early}{', so the clocks disagree' * wrong}"
-        )
+        parts.append(f"{latency.negative:,} more stored before they were due{by}{', so the clocks disagree' * wrong}")
     if latency.unknown:
         parts.append(f"of {latency.unknown:,} more it is not known")
     return ", ".join(parts)

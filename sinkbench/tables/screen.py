@@ -275,7 +275,5 @@ def _ending(kept: StoredRun, width: int, run: str) -> Iterator[str]:
     yield f"Share: sinkbench report{of}     Compare: sinkbench compare{latency}"
 
 
-def _wrapped(text: str, width: int, indent: str = "  ") -> list[str]:
-    return textwrap.wrap(
-        text, width, initial_indent=indent, subsequent_indent=f"{indent}    "[:4], break_on_hyphens=False
-    )
+def _wrapped(text: str, width: int, lead: str = "  ") -> list[str]:
+    return textwrap.wrap(text, width, initial_indent=lead, subsequent_indent=f"{lead}    "[:4], break_on_hyphens=False)

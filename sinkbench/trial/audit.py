@@ -15,16 +15,9 @@ from loadgen.checksum import parse
 from loadgen.dataset.store import Dataset
 from loadgen.forms import DOCUMENT, is_row
 from loadgen.records import key_names
+from sinkbench.analysis import content as contents
 from sinkbench.analysis.audit import SeqAudit, VersionAudit, few_ranges
-from sinkbench.analysis.content import (
-    NOT_AS_SENT,
-    ChecksumAudit,
-    Content,
-    bear_checksums,
-    compare_content,
-    documents_of,
-    one_in,
-)
+from sinkbench.analysis.content import Content, compare_content
 from sinkbench.analysis.deadletters import QUEUE, DeadLetter
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.services.deadletters import DeadLetterQueue
@@ -64,7 +57,7 @@ def count(own: Resources, found: Measured) -> Audited:
     found_rows = counted(own)
     letters = letters_of(own, found.before.queue)
     if isinstance(found_rows, SeqAudit):
-        dead = documents_of([letter.value for letter in letters], own.names.trial, own.cell.form)
+        dead = contents.documents_of([letter.value for letter in letters], own.names.trial, own.cell.form)
         found_rows.add_dead(sorted(dead))
     content, notes = _content(own)
     counts = {"compared": content.compared, "checked": content.checked, "altered": content.altered}
@@ -139,7 +132,7 @@ def _content(own: Resources) -> tuple[Content, Sequence[str]]:
         which = f" (bench.seq {few_ranges(content.altered_ranges)})" if content.altered_ranges else ""
         share = f"{content.altered:,} of {content.compared:,} records that were compared{which}"
         how = content.how or "their checksums are not those of their values"
-        notes.append(f"{share} {NOT_AS_SENT}{how}")
+        notes.append(f"{share} {contents.NOT_AS_SENT}{how}")
     if content.unchecked:
         share = "no record was compared with its checksum"
         if content.checked:
@@ -155,7 +148,7 @@ def stored_content(own: Resources) -> Content | None:
     # By key the sink keeps only the last versions.
     last = own.keyed or cluster.plan.changes is not None
     values = cluster.kafka.some_records(own.names.topic, count, last=last)
-    sent = documents_of(values, own.names.trial, own.cell.form)
+    sent = contents.documents_of(values, own.names.trial, own.cell.form)
     found = content_of(own.sink, own.names, sent, own.records, cluster.record_bytes)
     if found is None or not found.altered or found.how or cluster.records is None:
         return found
@@ -173,13 +166,15 @@ def content_of(sink: Sink, names: Names, sent: Mapping[int, Any], records: int, 
     documents = sink.capabilities.documents
     if documents is None:
         return None
-    audit = ChecksumAudit(records, compare_content(sent, documents.some(names.target, names.trial, sorted(sent))))
-    if not bear_checksums(sent):
+    audit = contents.ChecksumAudit(
+        records, compare_content(sent, documents.some(names.target, names.trial, sorted(sent)))
+    )
+    if not contents.bear_checksums(sent):
         return audit.result("records of this form, or of this load generator, bear none")
     give_up = time.monotonic() + CHECK_SECONDS
     at_once = max(1, min(AT_ONCE, int(AT_ONCE_BYTES / record_bytes)))
     try:
-        for chunk in documents.all(names.target, names.trial, one_in(records, record_bytes), at_once):
+        for chunk in documents.all(names.target, names.trial, contents.one_in(records, record_bytes), at_once):
             audit.add(chunk)
             if time.monotonic() > give_up:
                 return audit.result(f"it took longer than {CHECK_SECONDS:g} s")
@@ -199,7 +194,7 @@ def why_refused(own: Resources, is_lost: Callable[[int], bool]) -> str | None:
         return None
     try:
         values = cluster.kafka.some_records(names.topic, MOST_RECORDS)
-        found = ((value, documents_of([value], names.trial, cell.form)) for value in values if value)
+        found = ((value, contents.documents_of([value], names.trial, cell.form)) for value in values if value)
         value, documents = next(((value, kept) for value, kept in found if any(map(is_lost, kept))), (b"", {}))
         if not documents:
             return None

@@ -147,13 +147,9 @@ class Following(AbstractContextManager["Following"]):
         own = self._own
         for fresh in fresh_samples(self._sampler):
             own.observer.progress(min(fresh[-1].stored or 0, own.records), own.records)
-            started = (fresh[-1].tasks_running or 0) + (fresh[-1].tasks_failed or 0)
-            if (
-                self.seen.placement is None
-                and started == own.cell.at_start.tasks
-                and (status := own.status()) is not None
-            ):
-                self.settled(status)
+            begun = (fresh[-1].tasks_running or 0) + (fresh[-1].tasks_failed or 0)
+            if self.seen.placement is None and begun == own.cell.at_start.tasks and (state := own.status()) is not None:
+                self.settled(state)
             for sample in fresh:
                 own.observer.sample(sample)
                 yield sample

@@ -33,13 +33,11 @@ SENT = "records JOIN gauges USING (gauge) JOIN rounds USING (round) JOIN levels 
 
 
 def ask_queries(own: Resources) -> list[Asked]:
-    queries, cluster = own.sink.capabilities.queries, own.cluster
-    if not cluster.queries or queries is None:
+    asking, cluster = own.sink.capabilities.queries, own.cluster
+    if not cluster.queries or asking is None:
         return []
     with SentRecords(own.records, cluster.plan.load.keys) as sent:
-        return [
-            asked(each, partial(queries.ask, own.names.target, each), sent.answer(each)) for each in cluster.queries
-        ]
+        return [asked(each, partial(asking.ask, own.names.target, each), sent.answer(each)) for each in cluster.queries]
 
 
 def asked(query: Query, ask: Callable[[], Answer], expected: Answer | None) -> Asked:

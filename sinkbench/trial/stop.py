@@ -172,12 +172,10 @@ class FaultWatch(Watch):
     the fault was over. `bad` counts bad records in the topic: a connector with its own offsets may not commit those at
     a partition's end."""
 
-    def __init__(
-        self, records: int, tasks: int, patience: float, timeout_seconds: float, ended: float | None = None
-    ) -> None:
+    def __init__(self, records: int, tasks: int, patience: float, timeout: float, ended: float | None = None) -> None:
         super().__init__(records, tasks)
         self._patience = patience
-        self._timeout_seconds = timeout_seconds
+        self._timeout_seconds = timeout
         self._seen: tuple[int | None, ...] = (None, None)
         self._moved_seconds = 0.0
         self._failed_since: float | None = None

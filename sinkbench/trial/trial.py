@@ -6,14 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from sinkbench.analysis.replication import (
-    ReplicationState,
-    acks_in_words,
-    acks_nodes,
-    as_replicated,
-    promise_in_words,
-    topic_replication,
-)
+from sinkbench.analysis import replication as copies
+from sinkbench.analysis.replication import ReplicationState
 from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS, Sample, own_count
 from sinkbench.errors import INTERRUPTIONS, ReasonCode, ServiceError, TrialFailed
 from sinkbench.results import Bloat, Durability, Reason, TrialRecord
@@ -77,14 +71,8 @@ def measured(own: Resources) -> Measured:
     cluster, machine = own.cluster, None
     with suppress(ServiceError, OSError):
         machine = cluster.stack.usage().machine
-    return Measured(
-        own.names.trial,
-        own.cell,
-        cluster.plan,
-        own.records,
-        None if machine is None else machine.cores,
-        cluster.stack.facts().cpu_limits,
-    )
+    cores = None if machine is None else machine.cores
+    return Measured(own.names.trial, own.cell, cluster.plan, own.records, cores, cluster.stack.facts().cpu_limits)
 
 
 def read_before(own: Resources, notes: Notes) -> Before:
@@ -120,9 +108,7 @@ def stop(own: Resources, found: Measured) -> Stopped:
     metrics = {} if found.has_fault else own.cluster.metrics.last(own.names.connector, own.records)
     others = others_met(own, found.before)
     own.stop_connector()
-    return Stopped(
-        task_metrics=metrics, others=others, consumed=own.consumed(), unattributed=unattributed(own, found.samples)
-    )
+    return Stopped(metrics, others, consumed=own.consumed(), unattributed=unattributed(own, found.samples))
 
 
 def audited(own: Resources, found: Measured, notes: Notes) -> Audited:
@@ -176,7 +162,7 @@ def replication_now(own: Resources, before: Replication) -> Replication:
         brokers, topics = own.cluster.kafka.copies(own.names.topic)
         if not topics.get(own.names.topic):
             raise ServiceError("Kafka does not show its partitions")
-        return topic_replication(brokers, topics[own.names.topic])
+        return copies.topic_replication(brokers, topics[own.names.topic])
 
     sink = asked(before.of_sink, f"in {own.cell.sink}", of_sink)
     topic = asked(before.of_topic, "of the topic", of_topic)
@@ -190,13 +176,13 @@ def durability_of(own: Resources, found: Replication) -> Durability | None:
     except (ServiceError, OSError):
         return None
     acks = own.cluster.plan.load.acks if own.cell.acks is None else own.cell.acks
-    kafka, brokers = acks_in_words(acks, found.of_topic), acks_nodes(acks, found.of_topic)
+    kafka, brokers = copies.acks_in_words(acks, found.of_topic), copies.acks_nodes(acks, found.of_topic)
     settled = {name: value for name, value in settings.durability.items() if value is not None}
     made = Durability(kafka=kafka, kafka_nodes=brokers, settings=settled)
     if settings.promise is None:
         return made
-    promise = as_replicated(settings.promise, found.of_sink)
-    told = {"text": promise_in_words(promise), "nodes": promise.nodes, "on_disk": promise.on_disk}
+    promise = copies.as_replicated(settings.promise, found.of_sink)
+    told = {"text": copies.promise_in_words(promise), "nodes": promise.nodes, "on_disk": promise.on_disk}
     return made.model_copy(update=told)
 
 

@@ -41,11 +41,8 @@ def uneven_tasks(facts: Facts) -> Iterator[Found]:
         if max(counts) - min(counts) < 2 and (min(counts) or each.tasks < facts.workers):
             continue
         spread = ", ".join(f"{worker} {number}" for worker, number in sorted(each.placement.items()))
-        yield Found(
-            each.name,
-            f"its {each.tasks} tasks are spread unevenly over {facts.workers} workers ({spread})",
-            values={"tasks": max(1, round(each.tasks / facts.workers))},
-        )
+        text = f"its {each.tasks} tasks are spread unevenly over {facts.workers} workers ({spread})"
+        yield Found(each.name, text, values={"tasks": max(1, round(each.tasks / facts.workers))})
 
 
 def other_connectors(facts: Facts) -> Iterator[Found]:
@@ -100,12 +97,9 @@ def empty_partitions(facts: Facts) -> Iterator[Found | NotSeen]:
         filled = sum(count > 0 for count in counts)
         if sum(counts) < LEAST_PER_PARTITION * len(counts) or filled == len(counts):
             continue
-        yield Found(
-            each.name,
-            f"{filled} of the {len(counts)} partitions that it reads have records, for {counted(each.tasks, 'task')}",
-            invalidates=filled < each.tasks,
-            values={"keys": LEAST_PER_PARTITION * len(counts)},
-        )
+        text = f"{filled} of the {len(counts)} partitions that it reads have records, for {counted(each.tasks, 'task')}"
+        keys = LEAST_PER_PARTITION * len(counts)
+        yield Found(each.name, text, invalidates=filled < each.tasks, values={"keys": keys})
 
 
 def _topics_not_seen(facts: Facts) -> Iterator[NotSeen]:
@@ -129,22 +123,16 @@ def batch_beyond_poll(facts: Facts) -> Iterator[Found]:
         (key, records), (limit, most) = batch, poll_of(each.config, partitions, size)
         if records > most:
             of_bytes = f" of {size:,.0f} bytes" if size and limit.endswith("bytes") else ""
-            yield Found(
-                each.label,
-                f"{key} is {records:,}, and a poll brings at most {most:,} records{of_bytes} ({limit})",
-                values={"limit": limit, "key": key, "most": most},
-            )
+            text = f"{key} is {records:,}, and a poll brings at most {most:,} records{of_bytes} ({limit})"
+            yield Found(each.label, text, values={"limit": limit, "key": key, "most": most})
 
 
 def small_requests(facts: Facts) -> Iterator[Found]:
     for each in facts.in_question:
         found = request_bytes(each.config, *_read(facts, each))
         if found is not None and found[1] < LEAST_REQUEST_BYTES:
-            yield Found(
-                each.label,
-                f"its bulk requests have at most {found[1]:,} bytes ({found[0]})",
-                values={"limit": found[0], "least": LEAST_REQUEST_BYTES},
-            )
+            text = f"its bulk requests have at most {found[1]:,} bytes ({found[0]})"
+            yield Found(each.label, text, values={"limit": found[0], "least": LEAST_REQUEST_BYTES})
 
 
 def _read(facts: Facts, each: Connector) -> tuple[float, float | None]:
@@ -173,10 +161,8 @@ def lag_grows(facts: Facts) -> Iterator[Found]:
         read, came = seen.rates
         if read < (1 - EQUAL) * came:
             eaten = "" if seen.eaten_in is None else f"; in {in_time(seen.eaten_in)} Kafka deletes unread ones"
-            yield Found(
-                each.name,
-                f"{came:,.0f} records/s arrive, {read:,.0f} are read, {sum(seen.unread.values()):,} are unread{eaten}",
-            )
+            unread = f"{sum(seen.unread.values()):,} are unread{eaten}"
+            yield Found(each.name, f"{came:,.0f} records/s arrive, {read:,.0f} are read, {unread}")
 
 
 def no_dead_letter_queue(facts: Facts) -> Iterator[Found]:

@@ -81,17 +81,12 @@ def small_pool(facts: Facts) -> Iterator[Found | NotSeen]:
             continue
         others = pooler.clients if asked.by.planned else 0
         if asked.least > pooler.most_clients - others:
-            yield Found(
-                asked.by.label,
-                f"{asked.words} connections to the pooler, which takes {pooler.most_clients}, less {others} of others",
-                FAILS,
-                f"raise max_client_conn, or {asked.less}",
-                invalidates=True,
-            )
+            takes = f"which takes {pooler.most_clients}, less {others} of others"
+            text, fix = f"{asked.words} connections to the pooler, {takes}", f"raise max_client_conn, or {asked.less}"
+            yield Found(asked.by.label, text, FAILS, fix, invalidates=True)
         if pooler.settings.size is not None and asked.by.tasks > pooler.settings.size:
-            yield Found(
-                asked.by.label, f"{asked.by.tasks} tasks share {pooler.settings.size} connections to the database"
-            )
+            text = f"{asked.by.tasks} tasks share {pooler.settings.size} connections to the database"
+            yield Found(asked.by.label, text)
 
 
 def prepared_statements(facts: Facts) -> Iterator[Found]:
@@ -102,10 +97,8 @@ def prepared_statements(facts: Facts) -> Iterator[Found]:
         if each.url is None or each.url.kind != "postgresql" or not each.pooled:
             continue
         if (threshold := each.url.options.get("prepareThreshold", "5, the default")) != "0":
-            yield Found(
-                each.label,
-                f"it goes through a pooler in {pooler.settings.mode} mode, and prepareThreshold is {threshold}",
-            )
+            text = f"it goes through a pooler in {pooler.settings.mode} mode, and prepareThreshold is {threshold}"
+            yield Found(each.label, text)
 
 
 def full_disk(facts: Facts) -> Iterator[Found | NotSeen]:
@@ -150,7 +143,5 @@ def little_memory(facts: Facts) -> Iterator[Found]:
 def little_disk(facts: Facts) -> Iterator[Found]:
     free, least = facts.machine.free_bytes, facts.machine.least_free_bytes
     if free is not None and free < least:
-        yield Found(
-            "disk",
-            f"{free / 1e9:.1f} GB free where the services keep their data, at least {least / 1e9:.0f} GB are needed",
-        )
+        needed = f"at least {least / 1e9:.0f} GB are needed"
+        yield Found("disk", f"{free / 1e9:.1f} GB free where the services keep their data, {needed}")

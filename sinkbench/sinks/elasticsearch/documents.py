@@ -36,12 +36,8 @@ def stored_bytes(answer: Any) -> int | None:
     """Bytes of an index's primary shards in an answer of `_segments`; None if one failed, or none has a size."""
     indices = answer.get("indices", {}).values()
     copies = [copy for index in indices for shard in index["shards"].values() for copy in shard]
-    sizes = [
-        int(segment["size_in_bytes"])
-        for copy in copies
-        if copy.get("routing", {}).get("primary")
-        for segment in copy.get("segments", {}).values()
-    ]
+    primaries = [copy for copy in copies if copy.get("routing", {}).get("primary")]
+    sizes = [int(each["size_in_bytes"]) for copy in primaries for each in copy.get("segments", {}).values()]
     return None if not sizes or value_at(answer, "_shards.failed") else sum(sizes)
 
 

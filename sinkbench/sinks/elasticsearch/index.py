@@ -62,11 +62,8 @@ def compare(asked: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[list[st
     in one line for a person, settings that are absent or different, and what an index template has added."""
     wanted, there = flat_settings(asked.get("settings", {})), found.get("settings", {})
     kept = {**found.get("defaults", {}), **there}
-    lacking = [
-        f"{name} {value} was asked for, and is {kept.get(name, 'absent')}"
-        for name, value in wanted.items()
-        if _plain(value) != _plain(kept.get(name))
-    ]
+    changed = {name: value for name, value in wanted.items() if _plain(value) != _plain(kept.get(name))}
+    lacking = [f"{name} {value} was asked for, and is {kept.get(name, 'absent')}" for name, value in changed.items()]
     fields, became = (set(_fields(each.get("mappings", {}))) for each in (asked, found))
     # A name with dots creates objects.
     parents = {name[: dot.start()] for name in fields for dot in re.finditer(r"\.", name)}

@@ -29,14 +29,11 @@ HEAP_BYTES = f"elasticsearch{HEAP}"
 # They are read once a second, since they cost the nodes more than reading progress.
 SIGNS_SECONDS = 1.0
 PRESSURE = "indexing_pressure.memory"
-_REJECTIONS = (
-    "thread_pool.write.rejected",
-    *(f"{PRESSURE}.total.{of}_rejections" for of in ("coordinating", "primary")),
-)
+_REJECTED = ("thread_pool.write.rejected", *(f"{PRESSURE}.total.{of}_rejections" for of in ("coordinating", "primary")))
 SIGNS: dict[str, tuple[float, tuple[str, ...]]] = {
     "es_write_queue": (1.0, ("thread_pool.write.queue",)),
     # Rejected for lack of space in the queue, or of memory for unfinished writes.
-    REJECTED: (1.0, _REJECTIONS),
+    REJECTED: (1.0, _REJECTED),
     "es_indexing_throttled_seconds_total": (1e-3, ("indices.indexing.throttle_time_in_millis",)),
     "es_refresh_seconds_total": (1e-3, ("indices.refresh.total_time_in_millis",)),
     "es_pressure_bytes": (1.0, (f"{PRESSURE}.current.all_in_bytes",)),
@@ -104,12 +101,9 @@ class Nodes:
         nodes = self._stats("nodes.*.http.routes.*.requests.count")
         if nodes is None:
             return None
-        return sum(
-            int(route["requests"]["count"])
-            for node in nodes.values()
-            for path, route in node["http"].get("routes", {}).items()
-            if any(part in WRITE_ROUTES for part in path.split("/"))
-        )
+        routes = [each for node in nodes.values() for each in node["http"].get("routes", {}).items()]
+        writing = [route for path, route in routes if any(part in WRITE_ROUTES for part in path.split("/"))]
+        return sum(int(route["requests"]["count"]) for route in writing)
 
     def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
         rows: Any = None

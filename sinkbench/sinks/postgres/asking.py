@@ -54,9 +54,7 @@ class Table(Dialect):
         if self._in_columns:
             return self.text(field)
         # What is no number is null.
-        steps = (
-            f"[{step}]" if step.isdigit() else f".{json.dumps(step, ensure_ascii=False)}" for step in field.split(".")
-        )
+        steps = (f"[{key}]" if key.isdigit() else f".{json.dumps(key, ensure_ascii=False)}" for key in field.split("."))
         path = _quoted(f"${''.join(steps)}.double()").replace("%", "%%")
         return f"jsonb_path_query_first(payload, {path}, '{{}}', true)::float8"
 

@@ -29,10 +29,8 @@ def misfits(config: Mapping[str, str], load: Offered, endpoint: Endpoint | None)
         at = {} if endpoint is None else conninfo_to_dict(endpoint.address)
         is_there = url.leads_to(f"{at.get('host')}:{at.get('port') or 5432}")
         if is_there and url.database not in ("${env:POSTGRES_DB}", at.get("dbname")):
-            yield (
-                "connection.url",
-                f"leads to the database {url.database}; name the stack's, as by ${{env:POSTGRES_DB}}",
-            )
+            text = f"leads to the database {url.database}; name the stack's, as by ${{env:POSTGRES_DB}}"
+            yield "connection.url", text
     if config.get("connector.class", "").endswith(".JdbcSinkConnector"):
         yield from _of_jdbc(config, load)
 

@@ -235,8 +235,5 @@ def _behind(connection: Connection) -> set[int]:
 
 def standbys_of(rows: Iterable[Mapping[str, Any]], behind: Container[int] = ()) -> list[Standby]:
     """The standbys in rows of `standbys`, one even without any; `behind` are WAL senders of those that do not apply."""
-    return [
-        Standby(row["name"], row["state"], row["sync_state"], row["pid"] not in behind)
-        for row in rows
-        if row["pid"] is not None
-    ]
+    there = [row for row in rows if row["pid"] is not None]
+    return [Standby(row["name"], row["state"], row["sync_state"], row["pid"] not in behind) for row in there]

@@ -143,9 +143,5 @@ class PostgresSink:
 
 def open_postgres(endpoints: Endpoints, checkout: Path) -> PostgresSink:
     console = endpoints.sinks.get("pgbouncer")
-    return PostgresSink(
-        endpoints.sinks["postgres"].address,
-        None if console is None else console.address,
-        checkout / "postgres" / "schema.sql",
-        shared=endpoints.shared,
-    )
+    address, schema = endpoints.sinks["postgres"].address, checkout / "postgres" / "schema.sql"
+    return PostgresSink(address, None if console is None else console.address, schema, shared=endpoints.shared)

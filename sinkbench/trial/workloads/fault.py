@@ -117,12 +117,10 @@ class Fault(Workload):
             text = f"{text}; give it a larger backlog_records"
             more.append(Reason(code=ReasonCode.RAN_DRY, text=text, figures={"records": found.records}))
         whole = found.timeline.failed is None and broken.began is not None and broken.ended is not None
-        return {
-            "reasons": more,
-            "notes": found.after.notes,
-            "offered_records_per_second": None if self.offered is None else round(self.offered, 1),
-            "recovery": self._recovery(found, broken) if whole else None,
-        }
+        offered = None if self.offered is None else round(self.offered, 1)
+        recovery = self._recovery(found, broken) if whole else None
+        notes = found.after.notes
+        return {"reasons": more, "notes": notes, "offered_records_per_second": offered, "recovery": recovery}
 
     def _recovery(self, found: Measured, broken: Faulted) -> Recovery:
         ended = None if self.fault.seconds is None else broken.ended

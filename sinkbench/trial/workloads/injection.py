@@ -213,9 +213,8 @@ class Injection(Background[None]):
             promote: Callable[[], object] = lambda: self._events.put(Event(moved=promotion.promote()))  # noqa: E731
             return f"primary of {service}", [partial(_until, promote, promotion.demote)]
         if around.network is not None:
-            return ", ".join(f"network to {name}" for name in around.network.services), [
-                partial(around.network.broken, fault)
-            ]
+            networks = ", ".join(f"network to {name}" for name in around.network.services)
+            return networks, [partial(around.network.broken, fault)]
         if around.disk is not None:
             return f"disk of {service}", [partial(self._filling, around.disk)]
         others: dict[str, tuple[str, list[Step]]] = {

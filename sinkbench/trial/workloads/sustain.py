@@ -278,19 +278,14 @@ def _stored_rate(samples: Sequence[Sample], offered: list[float], warm: float | 
     return float(after - before) / (end - start)
 
 
-def _latencies(
-    arrivals: Arrivals, one_in: int, from_us: float, due_within_us: float
-) -> tuple[LatencyMs, LatencyMs | None]:
+def _latencies(arrivals: Arrivals, one_in: int, from_us: float, within_us: float) -> tuple[LatencyMs, LatencyMs | None]:
     warm = arrivals.due_us >= from_us
 
     def of(times_us: np.ndarray[tuple[int, ...], np.dtype[np.float64]], resolution_us: float) -> LatencyMs:
         known = warm & np.isfinite(times_us)
-        return latency_of(
-            times_us[known] - arrivals.due_us[known],
-            one_in,
-            (resolution_us + due_within_us) / 1000 if math.isfinite(resolution_us) else None,
-            int(warm.sum() - known.sum()),
-        )
+        resolution_ms = (resolution_us + within_us) / 1000 if math.isfinite(resolution_us) else None
+        late_us, unknown = times_us[known] - arrivals.due_us[known], int(warm.sum() - known.sum())
+        return latency_of(late_us, one_in, resolution_ms, unknown)
 
     stored = of(arrivals.stored_us, arrivals.resolution_us)
     if arrivals.searchable_us is None or arrivals.searchable_resolution_us is None:
