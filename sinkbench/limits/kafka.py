@@ -3,6 +3,7 @@ load generator. The rate is what they tell, so without the start of a JVM; of se
 
 import math
 import resource
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from functools import partial
 import psutil
 
 from sinkbench.analysis.limits import KAFKA_ALONE
+from sinkbench.errors import ServiceError
 from sinkbench.limits.measure import LimitJob, kafka_limit
 from sinkbench.limits.programs import PerfTest, consumed, delayed, perf_test, printed, produced
 from sinkbench.limits.sinklimit import look
@@ -36,6 +38,7 @@ LEAST_REACHED = 0.95
 ONE_BY_ONE = 0.02
 """The part of it that single records may have."""
 MOST_BYTES = 2e9
+NEW_SECONDS, AGAIN_SECONDS = 20.0, 0.5
 BACKFILL = KafkaLoad(label="backfill", record_bytes=10_000)
 _OF_LOADGEN = {"replication", "acks", "record_bytes", "compression", "linger_ms", "batch_bytes"}
 
@@ -108,7 +111,19 @@ class KafkaAlone:
         copies = {"min.insync.replicas": str(min(2, load.replication))}
         with cleaning(lambda: kafka.delete_topic(topic)):
             kafka.create_topic(topic, self.cluster.plan.load.partitions, load.replication, copies, load.brokers)
+            self._ends(topic)
             yield
+
+    def _ends(self, topic: str) -> list[int]:
+        """Its partitions' end offsets. A broker with a share of a core takes some seconds to have a new partition."""
+        deadline = time.monotonic() + NEW_SECONDS
+        while True:
+            try:
+                return [*self.cluster.kafka.end_offsets(topic).values()]
+            except ServiceError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(AGAIN_SECONDS)
 
     @contextmanager
     def _backfill(self, programs: PerfTest, observer: Observer) -> Iterator[Callable[[], bool]]:
@@ -147,7 +162,7 @@ class KafkaAlone:
             found = produced(programs.produce(names.topic, load, records), records)
         for reader in readers:
             printed(reader)
-        kept = cluster.kafka.end_offsets(names.topic).values()
+        kept = self._ends(names.topic)
         if load.acks != "0" and sum(kept) != records:
             return Measured(None, f"{records:,} records were produced, and {sum(kept):,} are in the topic")
         if load.mode == "produce" and min(kept) > 0:
