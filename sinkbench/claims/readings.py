@@ -106,8 +106,8 @@ def _spread(stored: Stored, wanted: CellOf, figure: str) -> Spread:
     else:
         spread = _over_trials(cell, figure, stored[1])
     why = why_undecided(stored[0], cell, figure, None if spread is None else spread.median)
-    if figure == "failed_tasks":
-        # Tasks that FAILED make a cell invalid, and are counted all the same.
+    if figure in ("failed_tasks", "copies"):
+        # Tasks that FAILED make a cell invalid, and are counted all the same; copies do not hang on whether it is warm.
         why = ""
     if cell.mode == "capacity" and figure == "records_per_second":
         why = "a capacity is one search, and has no range"

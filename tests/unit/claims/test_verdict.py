@@ -121,6 +121,12 @@ def test_a_count_is_exactly_so_many(failed: int, outcome: Outcome) -> None:
     assert verdict(claim(shape), [run(cell)]).outcome is outcome
 
 
+def test_copies_are_told_of_a_cell_that_is_not_warm() -> None:
+    cold = cell_summary("a/x", 300, at_least=because("still warming", ReasonCode.NOT_WARM), durability={"nodes": 2})
+    shape = {"kind": "count", "figure": "copies", "of": A, "equals": 2}
+    assert verdict(claim(shape), [run(cold)]).outcome is YES
+
+
 FAILS = {"kind": "failure", "of": A, "code": "tasks_failed", "says": ["too many clients"]}
 
 
