@@ -79,7 +79,7 @@ def test_the_quick_races_are_of_the_core_of_each_article(
 
     monkeypatch.setattr(session, "run_plan", run_plan)
     done = sinkbench("replicate", "--quick", "--race", "--results", tmp_path / "new")
-    assert sorted(taken) == [("fan-out", 1, 4), ("kafka-alone", 1, 2), ("pools", 1, 0), ("quick", 2, 0)]
+    assert sorted(taken) == [("fan-out", 1, 4), ("kafka-alone", 1, 4), ("quick", 2, 0)]
     assert "4 claims: " in done.out
     assert "rules: is no core of an article; leave out --quick" in sinkbench.refused("replicate", "rules", "--quick")
 
