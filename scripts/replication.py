@@ -50,7 +50,9 @@ def main() -> None:
     days = [f"{run[:4]}-{run[4:6]}-{run[6:8]}" for run in runs]
     plans = ", ".join(f"`{plan}`" for plan in sorted({run.split("-", 1)[1] for run in runs}))
     totals = ", ".join(f"{number} {verdict}" for verdict, number in found["totals"].items())
-    sys.stdout.write(HEAD.format(plans=plans, days=" to ".join(dict.fromkeys((days[0], days[-1]))), totals=totals) + "\n")
+    sys.stdout.write(
+        HEAD.format(plans=plans, days=" to ".join(dict.fromkeys((days[0], days[-1]))), totals=totals) + "\n"
+    )
     sys.stdout.writelines(f"{row(claim)}\n" for claim in found["claims"])
     sys.stdout.write(TAIL)
 
