@@ -17,8 +17,9 @@ def narrowed(plan: Plan, claims: Sequence[Claim], workers: int) -> Plan:
 
     def of_claims(entry: PipelineEntry) -> PipelineEntry:
         tasks = {each.tasks for each in wanted if each.label == entry.shown_name}
-        multiples = [each for each in plan.multiples_of(entry) if tasks & {None, each * workers}]
-        return entry.model_copy(update={"multiples": tuple(multiples)})
+        multiples = tuple(each for each in plan.multiples_of(entry) if tasks & {None, each * workers})
+        # On another number of workers than the claims' none may match, and a pipeline has one at least.
+        return entry.model_copy(update={"multiples": multiples or plan.multiples_of(entry)})
 
     named = tuple(of_claims(entry) for entry in plan.pipelines if entry.shown_name in labels)
     changes: dict[str, Any] = {"pipelines": named or plan.pipelines[:1]}

@@ -98,9 +98,12 @@ def printed(process: "subprocess.Popen[str]") -> str:
     except subprocess.TimeoutExpired:
         raise ServiceError(f"a program of Kafka's had not ended after {TIMEOUT_SECONDS:.0f} s") from None
     if process.returncode:
-        last = (error or out).strip().splitlines()[-1:] or ["it said nothing"]
-        raise ServiceError(f"a program of Kafka's failed: {last[0]}")
+        raise ServiceError(f"a program of Kafka's failed: {last_line(error or out)}")
     return out
+
+
+def last_line(said: str) -> str:
+    return next(iter(said.strip().splitlines()[-1:]), "it said nothing")
 
 
 def produced(said: Sequence[str], records: int) -> Measured:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from sinkbench.errors import ServiceError
-from sinkbench.limits.programs import PerfTest, printed
+from sinkbench.limits.programs import PerfTest, last_line, printed
 from sinkbench.stack.tools import find_java
 from sinkbench.trial.names import cleaning
 
@@ -77,5 +77,5 @@ def _ask(pid: int, *words: str) -> None:
     command = [str(find_java() / "bin" / "jcmd"), f"{pid}", *words]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["it said nothing"]
-        raise ServiceError(f"a broker's metrics of bytes cannot be read: {last[0]}")
+        said = last_line(done.stderr or done.stdout)
+        raise ServiceError(f"a broker's metrics of bytes cannot be read: {said}")

@@ -10,7 +10,7 @@ from sinkbench.cli.plans import read_plan
 from sinkbench.cli.replicate import CLAIMS
 from sinkbench.errors import ClaimError
 from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import kafka_loads
+from sinkbench.plan.plan import kafka_loads, load_plan
 from sinkbench.settings import CHECKOUT
 from sinkbench.topology import load_topology
 
@@ -57,6 +57,14 @@ def test_every_cell_of_a_claim_is_one_cell_of_its_plan(claim: Claim, cut: bool) 
         found = [cell for cell in found if wanted.readers in (None, cell.readers)]
         found = [cell for cell in found if wanted.fault in (None, cell.fault and cell.fault.name)]
         assert len(found) == 1, f"{wanted} is {[cell.key for cell in found]}"
+
+
+@pytest.mark.parametrize("name", sorted({claim.plan for claim in ALL if claim.plan is not None}))
+def test_a_plan_that_was_cut_can_be_read_again_as_its_run_stores_it(name: str, tmp_path: Path) -> None:
+    plan, file = read_plan(name), tmp_path / "plan.yaml"
+    cut = narrowed(plan, [each for each in ALL if each.plan == name], plan.workers or 3)
+    file.write_text(cut.show())
+    assert load_plan(file, CHECKOUT / "connectors", kept=True).show() == cut.show()
 
 
 def test_claims_are_chosen_by_article_and_by_name() -> None:
