@@ -1,7 +1,6 @@
 """The command `replicate`."""
 
 import json
-import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -33,6 +32,7 @@ app = commands()
 CLAIMS = CHECKOUT / "claims"
 START_SECONDS = 60.0
 """Start and stop of a stack."""
+MINUTES = 90.0
 
 
 @app.command()
@@ -44,7 +44,10 @@ def replicate(
     race: Annotated[bool, typer.Option("--race", help="first take the races that are missing")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="only the core of each article: 15 minutes in all")] = False,
     minutes: Annotated[
-        float | None, typer.Option(help="for the races; those that test most claims in the time come first", min=1)
+        float | None,
+        typer.Option(
+            help=f"for the races, those that test most claims in the time first (default: {MINUTES:g})", min=1
+        ),
     ] = None,
     results: Results = RESULTS,
     as_json: Annotated[bool, typer.Option("--json", help="for other programs")] = False,
@@ -61,7 +64,7 @@ def replicate(
         raise ClaimError("--minutes: is for the races; add --race")
     if race:
         missing = [each for each in _verdicts(claims, results, is_there=False) if each.command]
-        _race(missing, among, results, minutes)
+        _race(missing, among, results, minutes or MINUTES)
     # A new checkout has no results, and claims all the same.
     found = _verdicts(claims, results, is_there=results != RESULTS and not race)
     if html is not None:
@@ -97,13 +100,13 @@ def _cut(found: Verdict, among: Sequence[Claim]) -> tuple[Plan, int]:
     return narrowed(plan, [each for each in among if each.plan == found.claim.plan], workers), workers
 
 
-def _race(missing: Sequence[Verdict], among: Sequence[Claim], results: Path, minutes: float | None) -> None:
+def _race(missing: Sequence[Verdict], among: Sequence[Claim], results: Path, minutes: float) -> None:
     """Takes the races that test most claims a minute, as many as fit into the time. Those on the same stack follow each
     other, so that it starts, and becomes warm, once."""
     # Imported here, since without races no service's client is needed.
     from sinkbench.race.session import run_plan, stop_kept
 
-    left = unplanned = math.inf if minutes is None else 60 * minutes
+    left = unplanned = 60 * minutes
     by_command, claims = {each.command: each for each in missing}, commands_of(missing)
     cut = {command: _cut(by_command[command], among) for command in claims}
     seconds = {command: seconds_of(*cut[command]) for command in claims}
@@ -111,7 +114,7 @@ def _race(missing: Sequence[Verdict], among: Sequence[Claim], results: Path, min
     def fits(command: str, within: float) -> bool:
         if seconds[command] > within:
             took = f"{seconds[command] / 60:.0f} of {max(within, 0) / 60:.0f} min"
-            write(f"{command}: left out, it takes {took}\n", err=True)
+            write(f"{command}: left out, it takes {took}; --minutes gives more\n", err=True)
         return seconds[command] <= within
 
     on: dict[tuple[object, ...], list[str]] = {}
