@@ -1,0 +1,107 @@
+"""The shell is a real one of this machine, whose processes are those of a pod; only its connection is made up."""
+
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from sinkbench.errors import StackError
+from sinkbench.stack.meter import COMPILER
+from sinkbench.stack.podjvms import COMMAND, PodJvms
+from tests.support.waiting import until
+
+# A process whose only thread has the name of a compiler's.
+COMPILES = "open('/proc/self/comm', 'w').write('C2 CompilerThre'); print(flush=True)\nwhile True: sum(range(1000))"
+
+
+class Shell:
+    """What `kubernetes.stream` returns, of a process beside us."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._in, self._out = self.process.stdin, self.process.stdout
+        self._text, self._open = "", True
+
+    def write_stdin(self, text: str) -> None:
+        self._in.write(text.encode())
+        self._in.flush()
+
+    def update(self, timeout: float) -> None:
+        if select.select([self._out], [], [], timeout)[0]:
+            more = os.read(self._out.fileno(), 1 << 16)
+            self._text, self._open = self._text + more.decode(errors="replace"), bool(more)
+
+    def read_stdout(self) -> str:
+        text, self._text = self._text, ""
+        return text
+
+    def is_open(self) -> bool:
+        return self._open
+
+    def close(self) -> None:
+        with suppress(BrokenPipeError):
+            self._in.close()
+        self.process.wait()
+        self._out.close()
+
+
+@pytest.fixture
+def compiler() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([sys.executable, "-c", COMPILES], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_the_compilers_of_a_pod_are_read_until_it_is_gone(compiler: subprocess.Popen[bytes]) -> None:
+    opened: list[Shell] = []
+    jvms = PodJvms(lambda _: opened.append(Shell(COMMAND)) or opened[-1])
+    first = until(lambda: jvms.seconds(["connect-0"]), 10)["connect-0"]
+    used = until(
+        lambda: [each for each in jvms.seconds(["connect-0"]).values() if each[COMPILER] > first[COMPILER]], 10
+    )
+    compiler.kill()
+    compiler.wait()
+    # The time of a thread that has ended stays counted.
+    last = until(lambda: jvms.seconds(["connect-0"]), 10)["connect-0"]
+    assert last[COMPILER] >= used[0][COMPILER]
+    assert jvms.seconds([]) == {}
+    assert [each.process.returncode for each in opened] == [0]
+
+
+@pytest.mark.parametrize("command", [["false"], ["sh", "-c", "while read -r _; do echo .; done"]])
+def test_a_pod_without_a_jvm_or_a_shell_is_not_asked_all_the_time(command: list[str]) -> None:
+    opened: list[Shell] = []
+    jvms = PodJvms(lambda _: opened.append(Shell(command)) or opened[-1])
+    until(lambda: jvms.seconds(["postgres-0"]) == {} and opened[0].process.returncode is not None)
+    assert jvms.seconds(["postgres-0"]) == {}
+    assert len(opened) == 1
+
+
+def test_what_answers_too_late_is_read_the_next_time(compiler: subprocess.Popen[bytes]) -> None:
+    slow = [*COMMAND[:2], COMMAND[2].replace("do cat", "do sleep 0.5; cat")]
+    jvms = PodJvms(lambda _: Shell(slow))
+    assert jvms.seconds(["connect-0"]) == {}
+    assert COMPILER in until(lambda: jvms.seconds(["connect-0"]), 10)["connect-0"]
+    assert jvms.seconds([]) == {}
+
+
+def test_without_the_right_nothing_is_visible() -> None:
+    asked = []
+
+    def refused(pod: str) -> Shell:
+        asked.append(pod)
+        raise StackError("pods/exec is forbidden")
+
+    jvms = PodJvms(refused)
+    assert [jvms.seconds(["connect-0"]) for _ in range(2)] == [{}, {}]
+    assert asked == ["connect-0"]
