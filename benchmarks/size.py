@@ -24,7 +24,7 @@ from sinkbench.metrics.metric import find
 from sinkbench.results import TrialRecord
 from sinkbench.size.measured import Measured, Point, measured, stored_runs
 from sinkbench.size.model import Curve, Figure, exactly, figure, resampled
-from sinkbench.size.sizes import cpu_of, loads_of, on_path, under_load
+from sinkbench.size.sizes import Load, cpu_of, loads_of, on_path, under_load
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 SINKBENCH = CHECKOUT / ".venv" / "bin" / "sinkbench"
@@ -103,7 +103,8 @@ def _of(source: Measured, raced: Measured) -> Iterator[Prediction]:
         near = source.nearest(load.tasks)
         services = on_path(near.cell)
         share = (load.offered_records_per_second or 0.0) * larger / float(curve.at([load.tasks])[0, 0])
-        more = under_load(source, curve, near.cell, services, share) or 1.0
+        offered = Load((load.offered_records_per_second or 0.0) * larger, load.tasks)
+        more = under_load(source, curve, near.cell, services, offered) or 1.0
         made = _figure(near, partial(cpu_of, services), larger * more, distance)
         used = sum(load.cpu_seconds_per_million.get(name) or 0.0 for name in services)
         if made is not None and used:

@@ -173,7 +173,7 @@ class _Sizing:
         if (heap := find(cell, "peak_memory.connect.heap_bytes")) is not None:
             figures["heap_mb"] = exactly(heap / cell.workers / 1e6, self.far)
         share = self.asked.rate / float(rates[0])
-        self._resources(point, share)
+        self._resources(point, tasks)
         spare = rates - self.asked.rate
         behind = np.where(spare > 0, OUTAGE_SECONDS * self.asked.rate / np.where(spare > 0, spare, 1), math.inf)
         figures["catch_up_seconds"] = figure(behind, self.curve.trials, max(beyond, self.distance))
@@ -191,17 +191,19 @@ class _Sizing:
         return fewest(self._rates(steps), steps, self.asked.needed)
 
     def _workers(self, tasks: int) -> int:
-        cell, rate = self.one.nearest(tasks).cell, float(self._rates([tasks])[0, 0])
+        cell = self.one.nearest(tasks).cell
         seconds = cell.cpu_seconds_per_million.get("connect") or 0.0
-        seconds *= under_load(self.one, self.curve, cell, ["connect"], self.asked.needed / rate) or 1.0
+        load = Load(self.asked.needed * self.larger, tasks)
+        seconds *= under_load(self.one, self.curve, cell, ["connect"], load) or 1.0
         cores = seconds * self.larger * self.asked.needed / 1e6
         return max(1, math.ceil(cores / self.asked.cores_per_worker)) + self.asked.may_fail
 
-    def _resources(self, point: Point, share: float) -> None:
-        """Cores of each service on the path, disk and network, at the rate, which is this share of the highest one."""
+    def _resources(self, point: Point, tasks: int) -> None:
+        """Cores of each service on the path, disk and network, at the rate."""
         services = on_path(point.cell)
         cores, written = self.larger * self.asked.rate / 1e6, self.scale * self.asked.rate / 1e6
-        more = partial(under_load, self.one, self.curve, point.cell, share=share)
+        load = Load(self.asked.rate * self.larger, tasks)
+        more = partial(under_load, self.one, self.curve, point.cell, load=load)
         self.found.loaded = more(services=services) is not None
         wanted: dict[str, tuple[Callable[[TrialRecord], float | None], float]] = {
             **{f"cores.{name}": (partial(cpu_of, [name]), cores * (more(services=[name]) or 1.0)) for name in services},
@@ -264,13 +266,26 @@ def loads_of(one: Measured, curve: Curve) -> list[tuple[float, CellSummary]]:
     return sorted(loads, key=lambda each: each[0])
 
 
-def under_load(one: Measured, curve: Curve, cell: CellSummary, services: Sequence[str], share: float) -> float | None:
-    """How many times the CPU time of a record in the drain of `cell` one takes at this share of the highest rate: on
-    straight lines between the cores of the constant loads and the drain, and on along the first one below the lowest
-    load, where it takes no more than there and a record no less. None without loads."""
-    drain = cpu_of(services, cell)
-    loads = [(at, load) for at, load in loads_of(one, curve) if at < 1 and load.passed]
-    known = {at: at * seconds / drain for at, load in loads if drain and (seconds := cpu_of(services, load))}
+@dataclass(frozen=True)
+class Load:
+    """So many records/s, of the size that was measured, to be stored by so many tasks."""
+
+    rate: float
+    tasks: int
+
+
+def under_load(one: Measured, curve: Curve, cell: CellSummary, services: Sequence[str], load: Load) -> float | None:
+    """How many times the CPU time of a record in the drain of `cell` one takes in this load. More tasks are copies of
+    those of the drain. Their cores lie on straight lines, by the rate, between the constant loads and the drain, and on
+    along the first one below the lowest load, where a record takes no less than there. None without loads."""
+    drain, highest = cpu_of(services, cell), float(curve.at([cell.tasks])[0, 0])
+    share = load.rate / highest / max(1.0, load.tasks / cell.tasks)
+    known = {
+        each.offered_records_per_second / highest: each.offered_records_per_second / highest * seconds / drain
+        for each in one.loads
+        if each.passed and each.offered_records_per_second and drain and (seconds := cpu_of(services, each))
+    }
+    known = {at: cores for at, cores in sorted(known.items()) if at < 1}
     if not known:
         return None
     shares, cores = [*known, 1.0], [*known.values(), 1.0]
