@@ -11,7 +11,10 @@ from sinkbench.plan.sections import FIGURES
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import Section, YamlFile, mistake
 
-COUNTED = ("lost", "duplicates", "connections", "clients", "connections_left", "copies", "failed_tasks")
+COUNTED = (
+    *("lost", "duplicates", "connections", "clients", "connections_left", "copies", "failed_tasks"),
+    "recovery_failed_tasks",
+)
 """Figures that are exact, so that one trial decides."""
 STANDBY = ("standby_lag_bytes", "standby_lag_ms")
 OF_KAFKA = ("wire_bytes", "ack_p99_ms", "partition_ratio", "end_to_end_p99_ms", "sent_ratio", "stored_ratio")

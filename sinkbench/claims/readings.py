@@ -1,6 +1,7 @@
 """A figure of a cell as a range: the 95 % interval from five blocks on, else the lowest and the highest trial.
 
-One trial has no range, and without a range nothing is decided. What is counted is exact."""
+Fewer than three trials have no range, and without a range nothing is decided. What is counted is exact. The range of a
+capacity goes from what was sustained to the next rate that was not."""
 
 from __future__ import annotations
 
@@ -8,14 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sinkbench.analysis.intervals import FEWEST_BLOCKS, ratio_by_block, spread_of
+from sinkbench.analysis.latency import GROWING
 from sinkbench.analysis.limits import KAFKA_ALONE
+from sinkbench.analysis.words import counted
 from sinkbench.claims.models import COUNTED, STANDBY, CellOf
 from sinkbench.metrics.cpu import total_cpu_seconds
 from sinkbench.metrics.metric import find
 from sinkbench.results import CellSummary, Limit, RunSummary, Spread, TrialRecord
 from sinkbench.summary.thresholds import value_of, why_undecided
 
-FEWEST_TRIALS = 2
+FEWEST_TRIALS = 3
 Trials = Sequence[TrialRecord]
 Stored = tuple[RunSummary, Trials]
 """A run, and its trials if they were read."""
@@ -34,6 +37,7 @@ _PATHS = {
     "connections_left": "recovery.connections_left",
     "copies": "durability.nodes",
     "failed_tasks": "failed_tasks",
+    "recovery_failed_tasks": "recovery.failed_tasks",
 }
 
 
@@ -101,6 +105,8 @@ def _spread(stored: Stored, wanted: CellOf, figure: str) -> Spread:
     if figure in COUNTED:
         value = find(cell, _PATHS[figure]) if figure in _PATHS else value_of(cell, figure)
         spread = None if value is None else Spread(median=value, low=value, high=value, values=[value] * FEWEST_TRIALS)
+    elif cell.mode == "capacity" and figure == "records_per_second":
+        spread = _bracket(cell)
     elif figure in _SPREADS:
         spread = find(cell, _SPREADS[figure])
     else:
@@ -109,10 +115,11 @@ def _spread(stored: Stored, wanted: CellOf, figure: str) -> Spread:
     if figure in ("failed_tasks", "copies"):
         # Tasks that FAILED make a cell invalid, and are counted all the same; copies do not hang on whether it is warm.
         why = ""
-    if cell.mode == "capacity" and figure == "records_per_second":
-        why = "a capacity is one search, and has no range"
-    elif spread is not None and len(spread.values) < FEWEST_TRIALS:
-        why = why or f"one trial has no range; race with --trials {FEWEST_BLOCKS}"
+    if spread is not None and len(spread.values) < FEWEST_TRIALS:
+        why = (
+            why
+            or f"{counted(len(spread.values), 'trial')}, of which nothing is told; race with --trials {FEWEST_BLOCKS}"
+        )
     if why or spread is None:
         raise Untold(f"{figure} of {cell.cell}: {why or 'not measured'}")
     return spread
@@ -130,8 +137,16 @@ def _of_kafka(alone: Limit, figure: str) -> Spread:
     if spread is None:
         raise Untold(f"{figure} of {alone.way}: {alone.note or 'not measured'}")
     if len(spread.values) < FEWEST_TRIALS:
-        raise Untold(f"{figure} of {alone.way}: one block has no range; race with --trials {FEWEST_BLOCKS}")
+        few = counted(len(spread.values), "block")
+        raise Untold(f"{figure} of {alone.way}: {few}, of which nothing is told; race with --trials {FEWEST_BLOCKS}")
     return spread
+
+
+def _bracket(cell: CellSummary) -> Spread | None:
+    """From what was sustained to the lowest rate above it that was not; None without either."""
+    low = cell.offered_records_per_second
+    above = [step.offered for step in cell.search if step.outcome == GROWING and low is not None and step.offered > low]
+    return Spread(median=low, low=low, high=min(above), values=[low] * FEWEST_TRIALS) if low and above else None
 
 
 def _over_trials(cell: CellSummary, figure: str, trials: Trials) -> Spread | None:

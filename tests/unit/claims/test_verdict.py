@@ -44,7 +44,7 @@ def told(found: Verdict) -> tuple[Outcome, str]:
         ((199, 210, 220), (90, 95, 100), OPEN, "noise"),
         ((150, 160, 199), (90, 95, 100), OPEN, "noise"),
         ((150, 160, 190), (96, 98, 100), NO, "off by a factor of 1.22"),
-        ((900,), (100,), OPEN, "one trial has no range"),
+        ((900, 910), (100, 101), OPEN, "2 trials, of which nothing is told"),
     ],
 )
 def test_a_ratio_of_few_trials_is_decided_on_the_furthest_ones(
@@ -85,16 +85,16 @@ def test_from_five_blocks_on_a_ratio_is_paired() -> None:
 
 def test_rates_of_a_task_are_divided_by_its_tasks() -> None:
     shape = {**RATIO, "per_task": True, "at_least": 0.9, "at_most": 1.1}
-    cells = cell_summary("a/x", 400, 404, tasks=12), cell_summary("b/y", 100, 102, tasks=3)
+    cells = cell_summary("a/x", 400, 402, 404, tasks=12), cell_summary("b/y", 100, 101, 102, tasks=3)
     assert verdict(claim(shape), [run(*cells)]).outcome is YES
     assert verdict(claim({**shape, "per_task": False}), [run(*cells)]).outcome is NO
 
 
 def test_no_difference_needs_a_narrow_range_not_one_with_1_in_it() -> None:
     shape = {**RATIO, "at_least": 0.9, "at_most": 1.1}
-    near, far = cell_summary("a/x", 99, 101), cell_summary("a/x", 50, 200)
-    assert verdict(claim(shape), [run(near, cell_summary("b/y", 99, 101))]).outcome is YES
-    assert verdict(claim(shape), [run(far, cell_summary("b/y", 99, 101))]).outcome is OPEN
+    near, far = cell_summary("a/x", 99, 100, 101), cell_summary("a/x", 50, 100, 200)
+    assert verdict(claim(shape), [run(near, cell_summary("b/y", 99, 100, 101))]).outcome is YES
+    assert verdict(claim(shape), [run(far, cell_summary("b/y", 99, 100, 101))]).outcome is OPEN
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_no_difference_needs_a_narrow_range_not_one_with_1_in_it() -> None:
 )
 def test_an_order_must_hold_at_each_step(last: Any, outcome: Outcome) -> None:
     shape = {"kind": "order", "falling": [A, B, {"label": "c/z"}], "by": 1.1}
-    cells = cell_summary("a/x", 200, 210), cell_summary("b/y", 98, 100), cell_summary("c/z", *last)
+    cells = cell_summary("a/x", 200, 205, 210), cell_summary("b/y", 98, 99, 100), cell_summary("c/z", *last, last[0])
     assert verdict(claim(shape), [run(*cells)]).outcome is outcome
 
 
@@ -157,12 +157,14 @@ def test_a_latency_has_the_range_of_its_trials(p99: Any, outcome: Outcome) -> No
 
 def test_the_share_of_a_service_is_of_all_services_but_sinkbench() -> None:
     cell, used = a_cell("a/x"), {"connect": 6.0, "kafka": 2.0, "postgres": 2.0, "controller": 9.0}
-    taken = [trial(100, cell, block=block, cpu_seconds_per_million=used) for block in (1, 2)]
+    taken = [trial(100, cell, block=block, cpu_seconds_per_million=used) for block in (1, 2, 3)]
     shape = {"kind": "threshold", "figure": "cpu_share.connect", "of": A, "at_least": 0.6}
     assert verdict(claim(shape), [run(*summarize([cell], taken))], {"r": taken}).outcome is YES
 
 
-@pytest.mark.parametrize(("ratios", "outcome"), [((1.1, 1.3), YES), ((1.4, 1.5), NO), ((1.2, 1.4), OPEN)])
+@pytest.mark.parametrize(
+    ("ratios", "outcome"), [((1.1, 1.2, 1.3), YES), ((1.4, 1.4, 1.5), NO), ((1.2, 1.3, 1.4), OPEN)]
+)
 def test_nodes_are_compared_by_their_cpu_time(ratios: tuple[float, ...], outcome: Outcome) -> None:
     cell = a_cell("a/x")
     taken = [trial(9, cell, block=at, node_cpu_ratio={"connect": ratio}) for at, ratio in enumerate(ratios, 1)]
@@ -170,9 +172,9 @@ def test_nodes_are_compared_by_their_cpu_time(ratios: tuple[float, ...], outcome
     assert verdict(claim(shape), [run(*summarize([cell], taken))], {"r": taken}).outcome is outcome
 
 
-GOOD = (cell_summary("a/x", 300, 310), cell_summary("b/y", 100, 101))
-BROKEN = cell_summary("a/x", 9, 9, invalid=["broken"])
-COLD = cell_summary("a/x", 300, 310, at_least=because("still warming", ReasonCode.NOT_WARM))
+GOOD = (cell_summary("a/x", 300, 305, 310), cell_summary("b/y", 100, 100, 101))
+BROKEN = cell_summary("a/x", 9, 9, 9, invalid=["broken"])
+COLD = cell_summary("a/x", 300, 305, 310, at_least=because("still warming", ReasonCode.NOT_WARM))
 
 
 @pytest.mark.parametrize(
