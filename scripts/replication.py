@@ -47,6 +47,8 @@ def row(claim: dict[str, Any]) -> str:
 def main() -> None:
     found = json.load(sys.stdin)
     runs = sorted({claim["run"] for claim in found["claims"] if claim["run"]})
+    if not runs:
+        sys.exit("no claim has a run; give `sinkbench replicate --json` the folder with the results: --results")
     days = [f"{run[:4]}-{run[4:6]}-{run[6:8]}" for run in runs]
     plans = ", ".join(f"`{plan}`" for plan in sorted({run.split("-", 1)[1] for run in runs}))
     totals = ", ".join(f"{number} {verdict}" for verdict, number in found["totals"].items())

@@ -181,6 +181,12 @@ class Claim(Section):
         return [cell for shape in self.shape or () if not isinstance(shape, Arithmetic) for cell in shape.cells]
 
     @property
+    def command(self) -> str | None:
+        """What takes the race that tests it, on the stack that it needs; None without a plan."""
+        given = "".join(f"SINKBENCH_{name.upper()}={value} " for name, value in self.needs.settings.items())
+        return None if self.plan is None else f"{given}sinkbench race {self.plan}"
+
+    @property
     def article(self) -> str:
         return self.name.partition("-")[0]
 

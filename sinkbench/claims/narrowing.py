@@ -1,4 +1,4 @@
-"""A claim's plan, cut down to what its claims are about. Pure."""
+"""A claim's plan, cut down to what its claims are about, and whether a run is of it. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from sinkbench.claims.models import COUNTED, Arithmetic, Claim, Failure
 from sinkbench.plan.entries import PipelineEntry
 from sinkbench.plan.plan import CapacityPlan, FaultsPlan, Plan, kafka_loads
+from sinkbench.results import RunSummary
 
 
 def narrowed(plan: Plan, claims: Sequence[Claim], workers: int) -> Plan:
@@ -43,3 +44,13 @@ def narrowed(plan: Plan, claims: Sequence[Claim], workers: int) -> Plan:
     # Its parts are no longer where the file has them.
     cut._source = None
     return cut
+
+
+def is_of(run: RunSummary, plan: Plan) -> bool:
+    """Whether the pipelines of a run are configured as the plan says, all that have the name of one of its own."""
+    own = {each.shown_name: each for each in plan.pipelines}
+    cells = [(cell, own[cell.label]) for cell in run.cells if cell.label in own]
+    return all(
+        (cell.overrides, cell.settings, cell.target) == (dict(entry.overrides), entry.settings, entry.target)
+        for cell, entry in cells
+    )

@@ -65,11 +65,9 @@ def verdict(
         return Verdict(claim, Outcome.UNTOLD, why=claim.untestable or "")
     run, why = run_of(claim, summaries)
     if claim.plan is not None and why:
-        settings = claim.needs.settings
-        here = {**settings, "cpu_count": cores, "topology": {"name": claim.needs.topology}}
+        here = {**claim.needs.settings, "cpu_count": cores, "topology": {"name": claim.needs.topology}}
         few = "" if cores is None else _lacks(claim.needs, here)
-        given = "".join(f"SINKBENCH_{name.upper()}={value} " for name, value in settings.items())
-        name, command = None if run is None else run.run, None if few else f"{given}sinkbench race {claim.plan}"
+        name, command = None if run is None else run.run, None if few else claim.command
         return Verdict(claim, Outcome.UNTOLD, why=why if run else few or why, run=name, command=command)
     stored = None if run is None else (run, (trials or {}).get(run.run, ()))
     parts = [part for shape in claim.shape for part in _parts(shape, stored)]

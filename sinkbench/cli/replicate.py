@@ -15,7 +15,7 @@ from sinkbench.analysis.words import counted
 from sinkbench.claims.lines import commands as commands_of
 from sinkbench.claims.lines import last_lines, table, totals
 from sinkbench.claims.models import Claim, load_claims
-from sinkbench.claims.narrowing import narrowed
+from sinkbench.claims.narrowing import is_of, narrowed
 from sinkbench.claims.verdict import Verdict, run_of, verdict
 from sinkbench.cli.options import RESULTS, Results, commands, the_stack, write
 from sinkbench.cli.plans import duration, read_plan, seconds_of
@@ -64,23 +64,28 @@ def replicate(
         raise ClaimError("--minutes: is for the races; add --race")
     if race:
         missing = [each for each in _verdicts(claims, results, is_there=False) if each.command]
-        _race(missing, among, results, minutes or MINUTES)
+        taken = _race(missing, among, results, minutes or MINUTES)
     # A new checkout has no results, and claims all the same.
     found = _verdicts(claims, results, is_there=results != RESULTS and not race)
     if html is not None:
         write_replication(found, html)
-        write(f"{html}\n")
-    elif as_json:
+        write(f"{html}\n", err=as_json)
+    if as_json:
         whole = {"claims": [each.row for each in found], "totals": totals(found), "commands": commands_of(found)}
         write(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
-    else:
+    elif html is None:
         write("\n".join([*table(found), "", *last_lines(found, lambda each: f", {duration(*_planned(each))}")]) + "\n")
+    if race and missing and not taken:
+        raise StackError("--race: none of the missing races was taken; what was in the way is said above")
 
 
 def _verdicts(claims: Sequence[Claim], results: Path, *, is_there: bool) -> list[Verdict]:
     """The verdict of each claim. Raises ResultsError without results that must be there."""
     rows = list_runs(results) if results.exists() or is_there else []
-    kept = [(row.run, row.summary) for row in rows if row.summary is not None]
+    plans = {each.plan for each in claims}
+    kept = [(row.run, row.summary) for row in rows if row.summary is not None and row.summary.plan.name in plans]
+    # A plan of somebody's own may have the same name.
+    kept = [(folder, run) for folder, run in kept if is_of(run, read_plan(run.plan.name))]
     summaries = [summary for _, summary in kept]
     used = {run.run for claim in claims if (run := run_of(claim, summaries)[0]) is not None}
     trials = {run.run: read_trials(RunFolder(results / folder).trials_path) for folder, run in kept if run.run in used}
@@ -100,9 +105,9 @@ def _cut(found: Verdict, among: Sequence[Claim]) -> tuple[Plan, int]:
     return narrowed(plan, [each for each in among if each.plan == found.claim.plan], workers), workers
 
 
-def _race(missing: Sequence[Verdict], among: Sequence[Claim], results: Path, minutes: float) -> None:
-    """Takes the races that test most claims a minute, as many as fit into the time. Those on the same stack follow each
-    other, so that it starts, and becomes warm, once."""
+def _race(missing: Sequence[Verdict], among: Sequence[Claim], results: Path, minutes: float) -> int:
+    """Takes the races that test most claims a minute, as many as fit into the time, and returns their number. Those on
+    the same stack follow each other, so that it starts, and becomes warm, once."""
     # Imported here, since without races no service's client is needed.
     from sinkbench.race.session import run_plan, stop_kept
 
@@ -126,27 +131,35 @@ def _race(missing: Sequence[Verdict], among: Sequence[Claim], results: Path, min
             on.setdefault(stack, []).append(command)
     progress = Console(soft_wrap=True, stderr=True)
 
-    def take(command: str, opened: ExitStack) -> None:
+    def stop(stack: Stack) -> None:
+        # An interrupt meanwhile ends all races.
+        try:
+            stop_kept(stack)
+        except SinkbenchError as error:
+            write(f"{error}\n", err=True)
+
+    def take(command: str, opened: ExitStack) -> int:
         write(f"race: {command}    # {counted(claims[command], 'claim')}\n", err=True)
         try:
             plan, settings = cut[command][0], by_command[command].claim.needs.settings
             stack = _stack(settings, plan.workers)
-            opened.callback(stop_kept, stack)
+            opened.callback(stop, stack)
             run_plan(stack, plan, results, progress, keep=True)
         except SinkbenchError as error:
             write(f"{command}: {error}; its claims stay open\n", err=True)
+            return 0
+        return 1
 
+    taken = 0
     for commands_there in on.values():
-        try:
-            with ExitStack() as opened:
-                for command in commands_there:
-                    began = time.monotonic()
-                    # What came before may have taken longer than was said.
-                    if fits(command, left):
-                        take(command, opened)
-                    left -= time.monotonic() - began
-        except SinkbenchError as error:
-            write(f"{error}\n", err=True)
+        with ExitStack() as opened:
+            for command in commands_there:
+                began = time.monotonic()
+                # What came before may have taken longer than was said.
+                if fits(command, left):
+                    taken += take(command, opened)
+                left -= time.monotonic() - began
+    return taken
 
 
 def _stack(settings: Mapping[str, str], workers: int | None) -> Stack:

@@ -32,5 +32,10 @@ def write_replication(verdicts: Sequence[Verdict], to: Path) -> None:
 def _row(found: Verdict) -> tuple[str, ...]:
     claim, source = found.claim, found.claim.source
     name, *texts = row_of(found)
-    command = found.command or (f"sinkbench race {claim.plan}" if claim.plan else "")
-    return name, ", ".join(filter(None, (source.section, source.figure))), *texts, claim.different_here or "", command
+    return (
+        name,
+        ", ".join(filter(None, (source.section, source.figure))),
+        *texts,
+        claim.different_here or "",
+        claim.command or "",
+    )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sinkbench.errors import StackError
+from sinkbench.errors import Interrupted, StackError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.plan import Plan, kafka_loads
 from sinkbench.race import session
@@ -43,6 +43,33 @@ def test_a_claim_is_set_against_the_newest_run_of_its_plan(results: Path, sinkbe
     (bulk,) = (each for each in found["claims"] if each["number"] == 23)
     assert bulk["why"] == "the run has no cell elasticsearch/camel-bulk, tasks 3"
     assert sum(found["totals"].values()) == len(found["claims"]) == 26
+
+
+def test_a_run_of_the_same_name_whose_pipelines_are_configured_otherwise_counts_for_nothing(
+    results: Path, sinkbench: Command
+) -> None:
+    (path,) = results.glob("2*/summary.json")
+    path.write_text(path.read_text().replace('"overrides": {}', '"overrides": {"batch.size": "1"}', 1))
+    claim = "part8-21-postgres-against-elasticsearch"
+    assert "no run of plan quick" in sinkbench.done("replicate", claim, "--results", results)
+
+
+def test_an_interrupt_ends_all_races_also_where_the_stack_cannot_be_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Command
+) -> None:
+    taken: list[str] = []
+
+    def run_plan(_: Stack, plan: Plan, *__: object, keep: bool) -> None:
+        taken.append(plan.name)
+        raise Interrupted
+
+    def stop_kept(_: Stack) -> None:
+        raise StackError("it hangs")
+
+    monkeypatch.setattr(session, "run_plan", run_plan)
+    monkeypatch.setattr(session, "stop_kept", stop_kept)
+    done = sinkbench("replicate", "--quick", "--race", "--results", tmp_path / "new")
+    assert (done.code, len(taken), "it hangs\n" in done.err) == (130, 1, True)
 
 
 def test_the_page_has_every_claim_with_its_source_and_verdict(
@@ -113,7 +140,12 @@ def test_the_races_that_are_missing_are_taken_the_most_telling_ones_first(
     assert "\n  sinkbench race shards    # 1 claim, about " in done.out
     assert "left out, it takes " in sinkbench(*asked, "--results", results, "--race", "--minutes", 1).err
     monkeypatch.setenv("SINKBENCH_STACK", "compose")
-    assert "needs topology brokers, of the local stack" in sinkbench("replicate", "openshift", "--race").err
+    done = sinkbench("replicate", "openshift", "--race")
+    assert "needs topology brokers, of the local stack" in done.err
+    assert (done.code, done.err.splitlines()[-1][:59]) == (
+        2,
+        "sinkbench: --race: none of the missing races was taken; wha",
+    )
     monkeypatch.delenv("SINKBENCH_STACK")
     assert len(taken) == 3
     # The first results of all.

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sinkbench.analysis.intervals import interval_of
-from sinkbench.analysis.latency import latency_of
+from sinkbench.analysis.latency import BOUNDED, GROWING, latency_of
 from sinkbench.claims.lines import commands, last_lines, table
 from sinkbench.claims.models import Bounds, Claim
 from sinkbench.claims.readings import Range
 from sinkbench.claims.verdict import Outcome, Verdict, decided, verdict
 from sinkbench.errors import ReasonCode
-from sinkbench.results import CellSummary, Connections, PlanRef, RunSummary
+from sinkbench.results import CellSummary, Connections, PlanRef, RunSummary, SearchStep
 from sinkbench.summary.cells import summarize
 from tests.support.reasons import because
 from tests.support.trials import a_cell, cell_in_blocks, cell_summary, run_summary, trial
@@ -104,6 +104,16 @@ def test_an_order_must_hold_at_each_step(last: Any, outcome: Outcome) -> None:
     shape = {"kind": "order", "falling": [A, B, {"label": "c/z"}], "by": 1.1}
     cells = cell_summary("a/x", 200, 205, 210), cell_summary("b/y", 98, 99, 100), cell_summary("c/z", *last, last[0])
     assert verdict(claim(shape), [run(*cells)]).outcome is outcome
+
+
+@pytest.mark.parametrize(("falls_to", "outcome"), [(600, YES), (960, OPEN), (1_100, NO)])
+def test_a_capacity_has_the_range_between_what_was_sustained_and_what_was_not(falls_to: int, outcome: Outcome) -> None:
+    def capacity(label: str, rate: int) -> CellSummary:
+        path = [SearchStep(offered=rate, outcome=BOUNDED), SearchStep(offered=rate + 90, outcome=GROWING)]
+        return cell_summary(label, rate, mode="capacity", offered_records_per_second=rate, search=path)
+
+    shape = {"kind": "order", "falling": [A, B]}
+    assert verdict(claim(shape), [run(capacity("a/x", 1_000), capacity("b/y", falls_to))]).outcome is outcome
 
 
 @pytest.mark.parametrize(("most", "outcome"), [(18, YES), (17, NO)])
