@@ -104,8 +104,8 @@ def _of(source: Measured, raced: Measured) -> Iterator[Prediction]:
         services = on_path(near.cell)
         share = (load.offered_records_per_second or 0.0) * larger / float(curve.at([load.tasks])[0, 0])
         offered = Load((load.offered_records_per_second or 0.0) * larger, load.tasks)
-        more = under_load(source, curve, near.cell, services, offered) or 1.0
-        made = _figure(near, partial(cpu_of, services), larger * more, distance)
+        more = under_load(source, curve, near.cell, services, offered)
+        made = _figure(near, partial(cpu_of, services), larger * (1.0 if more is None else more.value), distance)
         used = sum(load.cpu_seconds_per_million.get(name) or 0.0 for name in services)
         if made is not None and used:
             yield Prediction(load.cell, CPU, made, exactly(used, 1.0))

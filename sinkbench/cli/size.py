@@ -3,10 +3,12 @@
 import json
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 from typer.core import TyperGroup
 
@@ -17,6 +19,7 @@ from sinkbench.size.lines import lines, plain
 from sinkbench.size.measured import measured, stored_runs
 from sinkbench.size.sizes import Asked, p99_of, queries_of
 from sinkbench.size.sizes import sizes as find_sizes
+from sinkbench.tables.screen import record_bytes as bytes_of
 
 progress = Console(soft_wrap=True, stderr=True)
 AsJson = Annotated[bool, typer.Option("--json", help="for other programs")]
@@ -82,7 +85,7 @@ def runs(
         typer.Argument(metavar="RUN", help="as in `show` (default: the newest of each mode)", show_default=False),
     ] = None,
     record_bytes: Annotated[
-        float | None, _number("--bytes", what="of a record (default: as measured)", least=1)
+        float | None, _number("--bytes", what="of a record (default: as in the newest run)", least=1)
     ] = None,
     p99: Annotated[str | None, typer.Option(help="at most, as 500ms or 1s", show_default=False)] = None,
     queries: Annotated[str, typer.Option(help="answered by an index: all, none, or how many")] = "none",
@@ -102,7 +105,9 @@ def runs(
     known = (headroom, keep_days, workers_may_fail, cores_per_worker)
     asked = Asked(rate, record_bytes, p99_ms, queries_of(queries), *known)
     kept = stored_runs([*(names or []), *(_raced(race, asked, results) if race else [])], results)
-    found = find_sizes(measured(kept, record_bytes), asked)
+    # Pipelines are compared with records of one size.
+    asked = replace(asked, record_bytes=record_bytes or next(filter(None, map(bytes_of, kept)), None))
+    found = find_sizes(measured(kept, asked.record_bytes), asked)
     used = [f"{each.summary.run}{'' if each.summary.complete else ' (not finished)'}" for each in kept]
     _put(plain(found, asked, used) if as_json else lines(found, asked, used))
     states = {each.state for each in found}
@@ -137,8 +142,11 @@ def _raced(plan: str, asked: Asked, results: Path) -> Iterator[str]:
     except ValueError as failed:
         raise SizeError(wrong.format(" ".join(str(failed).split()))) from None
     if asked.record_bytes is not None:
-        load = drains.load.model_copy(update={"record_bytes": int(asked.record_bytes)})
-        drains = drains.model_copy(update={"load": load})
+        load = {**drains.load.model_dump(exclude_unset=True), "record_bytes": int(asked.record_bytes)}
+        try:
+            drains = drains.model_copy(update={"load": type(drains.load).model_validate(load)})
+        except ValidationError as failed:
+            raise SizeError(f"--bytes {asked.record_bytes:g}: {failed.errors()[0]['msg']}, to be raced") from None
     folder, _ = run_plan(stack, drains, results, progress)
     yield str(folder.path)
     found = find_sizes(measured(stored_runs([str(folder.path)], results), asked.record_bytes), asked)

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sinkbench.analysis.words import percent
+from sinkbench.analysis.words import counted, percent
 from sinkbench.errors import SizeError
 from sinkbench.tables.text import new_table, plain_text, words
 
@@ -100,12 +100,14 @@ def lines(clusters: list[Cluster], utilization: float, rate_mb: float | None, fe
     ]
     said = plain_text([new_table("brokers", *heads, words("binds"), rows=rows)]).splitlines() if rows else []
     if fewest is not None and rate_mb is not None:
-        used = f"{percent(rate_mb / fewest.limit_mb)} of {_mb(fewest.limit_mb)} MB/s; {_binds(fewest)} binds"
+        bind = "binds" if len(fewest.binds) == 1 else "bind"
+        used = f"{percent(rate_mb / fewest.limit_mb)} of {_mb(fewest.limit_mb)} MB/s; {_binds(fewest)} {bind}"
         said.append(f"Fewest brokers for {_mb(rate_mb)} MB/s at {percent(utilization)}: {fewest.brokers} ({used})")
     one = fewest or clusters[0]
+    groups = counted(one.groups, "consumer group")
     return [
         *said,
-        f"MB/s of 10^6 bytes; {one.replicas} replicas, {one.groups} consumer groups (each pipeline is one).",
+        f"MB/s of 10^6 bytes; {counted(one.replicas, 'replica')}, {groups} (each pipeline is one).",
         "Sustained, leaders even; no bursts, no reads of old records (AWS, right-sizing Kafka, equation 1).",
     ]
 

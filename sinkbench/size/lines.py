@@ -106,7 +106,9 @@ def _details(each: Size) -> list[str]:
     shares = {name.removeprefix("cores."): value.value for name, value in figures.items() if name.startswith("cores.")}
     services = ", ".join(f"{name} {value:.2f}" for name, value in sorted(shares.items(), key=lambda part: -part[1]))
     behind, p99, kept = figures["catch_up_seconds"], figures.get("p99_ms"), figures.get("disk_gb_kept")
-    latest = in_time(behind.high) if math.isfinite(behind.high) else "never"
+    soonest, likely, latest = (
+        in_time(each) if math.isfinite(each) else "never" for each in (behind.low, behind.value, behind.high)
+    )
     most = whole(tasks.high) if math.isfinite(tasks.high) else "not reached"
     ends = f" ({whole(tasks.low)}-{most})" if tasks.low < tasks.high else ""
     takes = [
@@ -114,7 +116,7 @@ def _details(each: Size) -> list[str]:
         f"heap {whole(heap.value)} MB a worker" if heap else "",
         f"p99 {milliseconds(p99.value)} ms" if p99 else "",
         f"{whole(kept.value)} GB kept" if kept else "",
-        f"1 h down: {in_time(behind.value)} ({in_time(behind.low)}-{latest})",
+        f"1 h down: {likely} ({soonest}-{latest})",
     ]
     far = [
         f"tasks {_far(tasks)}{ends}",

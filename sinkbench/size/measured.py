@@ -4,9 +4,11 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 
 from sinkbench.analysis.rates import usable_rate
+from sinkbench.analysis.words import counted
 from sinkbench.errors import SizeError
 from sinkbench.metrics.metric import find
 from sinkbench.metrics.taken import quotable
@@ -23,6 +25,8 @@ COMMANDS = {
     "sinkbench race sustain": "p99 under a constant load",
 }
 _MODES = ("drain", "capacity", "sustain")
+# What a pipeline is measured on, by the path in the environment: no rate is compared with one from elsewhere.
+_PLACE = {"cpu_count": "{} cores", "stack": "{}", "topology.name": "{}", "security": "security {}"}
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,8 @@ class Point:
 
 @dataclass
 class Measured:
-    """A pipeline as it was configured (`key`), with records of one size. `points` has its drains by tasks, or if there
-    are none its capacities; `loads` its constant loads; `broken` verdicts of cells that may not be used, by tasks."""
+    """A pipeline as it was configured and where (`key`), with records of one size. `points` has its drains by tasks, or
+    if there are none its capacities; `loads` its constant loads; `broken` verdicts of cells not to use, by tasks."""
 
     name: str
     record_bytes: float | None
@@ -61,6 +65,7 @@ class Measured:
     loses: bool = False
     lost: int = 0
     runs: list[str] = field(default_factory=list)
+    place: Sequence[str] = ()
 
     def nearest(self, tasks: int) -> Point:
         """The measured point with the nearest number of tasks, of two the lower."""
@@ -76,9 +81,10 @@ def stored_runs(names: Sequence[str], results: Path) -> list[StoredRun]:
     for row in [] if names or not results.exists() else list_runs(results):
         if row.summary is not None and row.summary.complete:
             usable = _usable(row.summary)
-            laws = {(each.label, "scaling") for each in row.summary.scaling if each.supported}
-            final = laws | {(_key(cell), cell.mode) for cell in usable if is_final(cell)}
-            failed = {(_key(cell), cell.mode) for cell in usable if not cell.passed}
+            place = _place(row.summary)
+            laws = {(json.dumps([each.label, place]), "scaling") for each in row.summary.scaling if each.supported}
+            final = laws | {(_key(cell, place), cell.mode) for cell in usable if is_final(cell)}
+            failed = {(_key(cell, place), cell.mode) for cell in usable if not cell.passed}
             wanted += [results / row.run] if (final | failed) - seen else []
             # At another number of tasks it may not fail.
             seen |= final
@@ -91,14 +97,20 @@ def stored_runs(names: Sequence[str], results: Path) -> list[StoredRun]:
 
 
 def measured(runs: Iterable[StoredRun], wanted_bytes: float | None) -> list[Measured]:
-    """Each pipeline of the runs, the newest run of a figure first; of several sizes of record the nearest one."""
+    """Each pipeline of the runs, the newest run of a figure first; of several sizes of record the nearest one. Names
+    say where it was measured, if that is not the same for all."""
     found: dict[str, dict[float | None, Measured]] = {}
     for kept in runs:
-        size, cores = record_bytes(kept), find(kept.summary.environment, "cpu_count")
+        size, cores, place = record_bytes(kept), find(kept.summary.environment, "cpu_count"), _place(kept.summary)
         for cell in _usable(kept.summary):
-            new = Measured(cell.label, size, cores if isinstance(cores, int) else None, _key(cell))
+            known = cores if isinstance(cores, int) else None
+            new = Measured(cell.label, size, known, _key(cell, place), place=place)
             _add(found.setdefault(new.key, {}).setdefault(size, new), kept, cell)
-    return [min(each.values(), key=lambda one: _distance(one.record_bytes, wanted_bytes)) for each in found.values()]
+    all_of = [min(each.values(), key=lambda one: _distance(one.record_bytes, wanted_bytes)) for each in found.values()]
+    differs = [len(set(parts)) > 1 for parts in zip(*(one.place for one in all_of), strict=True)]
+    for one in all_of if any(differs) else ():
+        one.name += f" ({', '.join(filter(None, compress(one.place, differs)))})"
+    return all_of
 
 
 def _add(one: Measured, kept: StoredRun, cell: CellSummary) -> None:
@@ -130,7 +142,7 @@ def _add(one: Measured, kept: StoredRun, cell: CellSummary) -> None:
     elif count < FEWEST_TRIALS:
         more = f"sinkbench race {summary.plan.name} --trials 5"
         more = more if summary.complete else f"sinkbench resume {summary.run}"
-        one.too_few = one.too_few or f"{count} final trials, {FEWEST_TRIALS} are needed: {more}"
+        one.too_few = one.too_few or f"{counted(count, 'final trial')}, {FEWEST_TRIALS} are needed: {more}"
     elif cell.mode == "capacity" or one.law_run in ("", summary.run):
         # The other steps of a search are of the same cell.
         offered = {None, cell.offered_records_per_second}
@@ -144,8 +156,14 @@ def _usable(summary: RunSummary) -> list[CellSummary]:
     return [cell for cell in cells if cell.rescale is None and cell.reads_per_second is None and not cell.readers]
 
 
-def _key(cell: CellSummary) -> str:
-    return json.dumps([cell.label, cell.target, cell.form, cell.overrides, cell.settings], sort_keys=True)
+def _place(summary: RunSummary) -> list[str]:
+    """What is known of it, as words; "" for what is not, and for no security."""
+    found = {path: find(summary.environment, path) for path in _PLACE}
+    return ["" if found[path] in (None, "off") else words.format(found[path]) for path, words in _PLACE.items()]
+
+
+def _key(cell: CellSummary, place: Sequence[str]) -> str:
+    return json.dumps([cell.label, cell.target, cell.form, cell.overrides, cell.settings, place], sort_keys=True)
 
 
 def _distance(size: float | None, wanted: float | None) -> float:

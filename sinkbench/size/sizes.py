@@ -24,6 +24,8 @@ LEAST_P99_MS = 1.0
 MOST_TASKS = 1_000
 OUTAGE_SECONDS = 3_600
 _DAY = 86_400
+# Of two shares, in spite of rounding.
+_EQUAL = 1e-6
 # Services that use less of the CPU time are no part of the path.
 _LEAST_SHARE = 0.01
 
@@ -166,10 +168,14 @@ class _Sizing:
         figures["workers"] = exactly(workers, self.far)
         cell, seen = point.cell, point.cell.connections
         if seen.clients_peak is not None:
-            figures["connections"] = exactly(math.ceil(seen.clients_peak / cell.tasks * tasks), beyond)
+            needed = math.ceil(seen.clients_peak / cell.tasks * tasks)
+            figures["connections"] = exactly(needed, beyond)
+            if cell.pool is None and seen.server_limit is not None and needed > seen.server_limit:
+                self.found.fails.append(f"connections: {needed} are needed, the server accepts {seen.server_limit}")
         if seen.server_peak is not None and cell.pool is not None:
-            # A pooler opens as many as its pool has, for any number of tasks.
-            figures["server_connections"] = exactly(seen.server_peak, beyond)
+            # Tasks open as many as its pool has, at most.
+            more = math.ceil(seen.server_peak / cell.tasks * tasks)
+            figures["server_connections"] = exactly(min(more, cell.pool.size or more), beyond)
         if (heap := find(cell, "peak_memory.connect.heap_bytes")) is not None:
             figures["heap_mb"] = exactly(heap / cell.workers / 1e6, self.far)
         share = self.asked.rate / float(rates[0])
@@ -192,9 +198,12 @@ class _Sizing:
 
     def _workers(self, tasks: int) -> int:
         cell = self.one.nearest(tasks).cell
-        seconds = cell.cpu_seconds_per_million.get("connect") or 0.0
+        if (seconds := cell.cpu_seconds_per_million.get("connect")) is None:
+            self.found.unknown.append("workers: the CPU time of Connect was not measured")
+            return 1 + self.asked.may_fail
         load = Load(self.asked.needed * self.larger, tasks)
-        seconds *= under_load(self.one, self.curve, cell, ["connect"], load) or 1.0
+        more = under_load(self.one, self.curve, cell, ["connect"], load)
+        seconds *= 1.0 if more is None else more.value
         cores = seconds * self.larger * self.asked.needed / 1e6
         return max(1, math.ceil(cores / self.asked.cores_per_worker)) + self.asked.may_fail
 
@@ -203,11 +212,14 @@ class _Sizing:
         services = on_path(point.cell)
         cores, written = self.larger * self.asked.rate / 1e6, self.scale * self.asked.rate / 1e6
         load = Load(self.asked.rate * self.larger, tasks)
-        more = partial(under_load, self.one, self.curve, point.cell, load=load)
-        self.found.loaded = more(services=services) is not None
-        wanted: dict[str, tuple[Callable[[TrialRecord], float | None], float]] = {
-            **{f"cores.{name}": (partial(cpu_of, [name]), cores * (more(services=[name]) or 1.0)) for name in services},
-            "cores": (partial(cpu_of, services), cores * (more(services=services) or 1.0)),
+        wanted: dict[str, tuple[Callable[[TrialRecord], float | None], float]] = {}
+        reach = dict[str, float]()
+        for name, these in {**{f"cores.{name}": [name] for name in services}, "cores": services}.items():
+            more = under_load(self.one, self.curve, point.cell, these, load)
+            self.found.loaded = more is not None
+            wanted[name] = partial(cpu_of, these), cores * (1.0 if more is None else more.value)
+            reach[name] = self.far if more is None else more.times * self.distance
+        wanted |= {
             "disk_gb_a_day": (lambda trial: trial.disk_bytes_per_record, written * _DAY / 1e3),
             "disk_gb_kept": (
                 lambda trial: trial.disk_bytes_per_record,
@@ -218,7 +230,8 @@ class _Sizing:
         for name, (of, factor) in wanted.items():
             values = [value for trial in point.trials if (value := of(trial)) is not None]
             if values and factor:
-                self.found.figures[name] = figure(resampled(values) * factor, len(values), self.far)
+                far = reach.get(name, self.far)
+                self.found.figures[name] = figure(resampled(values) * factor, len(values), far)
 
     def _check_p99(self, share: float, tasks: int) -> None:
         """From constant loads: the lowest at this share of its capacity or above. One below that is too slow, or is not
@@ -274,12 +287,13 @@ class Load:
     tasks: int
 
 
-def under_load(one: Measured, curve: Curve, cell: CellSummary, services: Sequence[str], load: Load) -> float | None:
+def under_load(one: Measured, curve: Curve, cell: CellSummary, services: Sequence[str], load: Load) -> Figure | None:
     """How many times the CPU time of a record in the drain of `cell` one takes in this load. More tasks are copies of
     those of the drain. Their cores lie on straight lines, by the rate, between the constant loads and the drain, and on
     along the first one below the lowest load, where a record takes no less than there. None without loads."""
     drain, highest = cpu_of(services, cell), float(curve.at([cell.tasks])[0, 0])
-    share = load.rate / highest / max(1.0, load.tasks / cell.tasks)
+    copies = max(1.0, load.tasks / cell.tasks)
+    share = load.rate / highest / copies
     known = {
         each.offered_records_per_second / highest: each.offered_records_per_second / highest * seconds / drain
         for each in one.loads
@@ -290,7 +304,14 @@ def under_load(one: Measured, curve: Curve, cell: CellSummary, services: Sequenc
         return None
     shares, cores = [*known, 1.0], [*known.values(), 1.0]
     slope = np.clip((cores[1] - cores[0]) / (shares[1] - shares[0]), 0, cores[0] / shares[0])
-    return float(np.interp(share, shares, cores) - slope * max(shares[0] - share, 0)) / share
+    # Above the drain's rate a record takes what it took there.
+    taken = float(np.interp(share, shares, cores) * max(1.0, share) - slope * max(shares[0] - share, 0))
+    # Between two loads it is within what was measured.
+    above = next((each for each in shares if each >= share * (1 - _EQUAL)), 1.0)
+    times = max(
+        copies if copies > 1 else 0.0, share / above, shares[0] / share if share < shares[0] * (1 - _EQUAL) else 0.0
+    )
+    return exactly(taken / share, 1.0 if math.isclose(times, 1.0) else times)
 
 
 def on_path(cell: CellSummary) -> list[str]:

@@ -70,6 +70,18 @@ def test_a_plan_of_which_no_size_follows_is_refused_before_a_race(plan: str, why
     assert told.count("\n") == 1
 
 
+def test_records_that_no_load_can_have_are_refused_before_a_race(sinkbench: Command) -> None:
+    told = sinkbench.refused("size", "--rate", "100", "--race", "quick", "--bytes", "2000000")
+    assert told == "sinkbench: --bytes 2e+06: Input should be less than or equal to 1000000, to be raced\n"
+
+
+def test_pipelines_are_compared_with_records_of_the_newest_run(results: Path, sinkbench: Command) -> None:
+    store(results.parent, 28, {"name": "large", "pipelines": [BULK], "load": {"record_bytes": 2_048}})
+    told = sinkbench.done("size", "--rate", 2_000, "--results", results)
+    assert told.startswith("Asked: 2,000 records/s of 2,048 bytes, 30 % headroom\n")
+    assert "  postgres/jdbc: bytes: measured with records of 512 bytes; race with" in told
+
+
 def test_the_newest_runs_of_each_mode_and_the_scaling_are_read(results: Path, sinkbench: Command) -> None:
     found = asked(sinkbench, "--rate", "20000", "--p99", "1s", "--results", results)
     assert [run[6:8] for run in found["runs"]] == [str(day) for day in (QUICK, SUSTAIN, SCALING)]

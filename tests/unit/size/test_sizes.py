@@ -99,10 +99,31 @@ def test_workers_are_those_for_the_connectors_cpu_and_those_that_may_fail_and_ta
     assert values(found, "workers", "tasks", "connections") == [5, 5, 30]
 
 
-def test_a_pooler_has_as_many_server_connections_for_any_number_of_tasks() -> None:
-    pooled = {"connections": Connections(clients_peak=18, server_peak=4, server_limit=100), "pool": Pool(size=4)}
+@pytest.mark.parametrize(("size", "servers"), [(4, 4), (40, 6)])
+def test_tasks_open_as_many_server_connections_as_the_pool_has_and_no_pool_refuses_tasks(
+    size: int, servers: int
+) -> None:
+    peak = min(size, 3)
+    pooled = {"connections": Connections(clients_peak=48, server_peak=peak, server_limit=90), "pool": Pool(size=size)}
     found = only(run(ONE, **pooled), rate=60_000)
-    assert values(found, "tasks", "connections", "server_connections") == [6, 36, 4]
+    assert values(found, "tasks", "connections", "server_connections") == [6, 96, servers]
+    assert found.state == "qualifies"
+    assert only(run(ONE, **{**pooled, "pool": None}), rate=60_000).fails == [
+        "connections: 96 are needed, the server accepts 90"
+    ]
+
+
+def test_without_the_cpu_time_of_connect_workers_are_not_known() -> None:
+    found = only(run(ONE, cpu_seconds_per_million={"postgres": 10.0}))
+    assert found.unknown == ["workers: the CPU time of Connect was not measured"]
+
+
+def test_rates_of_two_machines_are_never_one_pipeline() -> None:
+    small, large = run(ONE), run(jdbc(120_000, 119_000, 121_000, tasks=12), name="large")
+    large.summary.environment.update(cpu_count=64, security="on")
+    found = {each.measured.name: each for each in sizes(measured([small, large], None), Asked(100_000, **ALONE))}
+    assert list(found) == ["postgres/jdbc (2 cores)", "postgres/jdbc (64 cores, security on)"]
+    assert values(found["postgres/jdbc (2 cores)"], "tasks") == [10]
 
 
 LAW = Law(10_000, 0.05, 0.01)
@@ -350,6 +371,7 @@ def test_cores_lie_between_those_of_constant_loads_and_of_the_drain_and_of_drain
     kept = run({a_cell(multiple=3, workers=1): (30_000,) * 3}, loaded(3_000, 5, 160.0))
     found, asked = only(kept, rate=rate, headroom=0.0), Asked(rate, **ALONE)
     assert (found.loaded, values(found, "cores")) == (True, [pytest.approx(cores)])
+    assert found.figures["cores"].times == pytest.approx({60_000: 2, 1_500: 2}.get(rate, 1))
     assert found.binds == "CPU (2 cores) at 117,647/s"
     drained = only(run({a_cell(multiple=3, workers=1): (30_000,) * 3}), rate=rate)
     assert f">={17 * rate / 1e6:.2f}" in "".join(lines([drained], asked, ["r"]))
@@ -359,6 +381,9 @@ def test_cores_lie_between_those_of_constant_loads_and_of_the_drain_and_of_drain
 def test_below_the_lowest_load_cores_fall_as_the_line_does_and_a_record_takes_no_less() -> None:
     kept = run(ONE, loaded(15_000, 5, 9.0), loaded(24_000, 5, 9.0))
     assert values(only(kept, rate=10_000, headroom=0.5), "cores") == [pytest.approx(0.19)]
+    assert only(kept, rate=20_000, headroom=0.3).figures["cores"].basis == "within the measured"
+    falling = run({**jdbc(10_000, 10_000, 10_000), **jdbc(6_000, 6_000, 6_000, tasks=6)}, loaded(3_000, 5, 90.0))
+    assert values(only(falling, rate=8_000, may_fail=5, headroom=0.2), "cores")[0] >= 17 * 8_000 / 1e6
 
 
 def test_workers_have_the_cores_that_connect_takes_under_load() -> None:
