@@ -1,15 +1,20 @@
 """The manifests against a real API server: it takes all overlays, and refuses mistakes. Nothing is kept there."""
 
 import copy
+import json
+import os
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
+from sinkbench.errors import ConnectError
+from sinkbench.stack import connectors
+from sinkbench.stack.kubernetes import Api
 from tests.kubernetes.cluster import ROOT, done, kubectl
 
-OVERLAYS = ("small", "published", "large")
+OVERLAYS, COMPONENT = ("small", "published", "large"), "components/podmonitor"
 DRY_RUN = ("apply", "--server-side", "--dry-run=server", "--validate=strict")
 ABSENT = object()
 """In place of a value: the field is removed."""
@@ -36,13 +41,14 @@ MISTAKES = [
     ("Cluster/bench", "/spec/postgresql/synchronous/number", 0, "should be greater than zero"),
     ("Cluster/bench", "/spec/postgresql/parameters/max_connections", 100, ".max_connections: expected string"),
     ("Pooler/bench-pooler", "/spec/pgbouncer/poolMode", "statement", "Unsupported value"),
+    ("PodMonitor/connect", "/spec/podMetricsEndpoints/0/interval", "15 s", "spec.podMetricsEndpoints[0].interval"),
     ("Deployment/loadgen", "/spec/template/spec/containers/0/resources/limits/memory", "1GB", "quantities must match"),
     ("Job/controller", "/spec/template/spec/restartPolicy", "Always", "restartPolicy: Required value"),
 ]
 
 
 def rendered(overlay: str) -> dict[str, Any]:
-    """The overlay's objects, by kind and name."""
+    """The objects of an overlay, or of the folder at an absolute path, by kind and name."""
     text = done("kustomize", str(ROOT / "kubernetes/overlays" / overlay))
     return {f"{each['kind']}/{each['metadata']['name']}": each for each in YAML(typ="safe").load_all(text)}
 
@@ -62,15 +68,25 @@ def changed(document: Any, path: str, value: object) -> Any:
 
 
 @pytest.fixture(scope="module")
-def published(operators: None) -> dict[str, Any]:
-    return rendered("published")
+def monitored(operators: None, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The path of an overlay with the component for the Prometheus operator."""
+    folder = tmp_path_factory.mktemp("monitored").resolve()
+    paths = (os.path.relpath(ROOT / "kubernetes" / each, folder) for each in ("overlays/published", COMPONENT))
+    parts = {name: [path] for name, path in zip(("resources", "components"), paths, strict=True)}
+    (folder / "kustomization.yaml").write_text(json.dumps(parts))
+    return str(folder)
 
 
-@pytest.mark.parametrize("overlay", OVERLAYS)
-def test_an_api_server_takes_every_object_of_an_overlay_without_a_warning(operators: None, overlay: str) -> None:
-    answer = kubectl(*DRY_RUN, f"--kustomize={ROOT / 'kubernetes/overlays' / overlay}")
+@pytest.fixture(scope="module")
+def published(monitored: str) -> dict[str, Any]:
+    return rendered(monitored)
+
+
+@pytest.mark.parametrize("overlay", [*OVERLAYS, ""])
+def test_an_api_server_takes_every_object_of_an_overlay_without_a_warning(monitored: str, overlay: str) -> None:
+    answer = kubectl(*DRY_RUN, f"--kustomize={ROOT / 'kubernetes/overlays' / (overlay or monitored)}")
     assert (answer.returncode, answer.stderr) == (0, "")
-    assert len(answer.stdout.splitlines()) == len(rendered(overlay))
+    assert len(answer.stdout.splitlines()) == len(rendered(overlay or monitored))
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
@@ -100,3 +116,46 @@ def test_an_api_server_refuses(published: dict[str, Any], name: str, path: str, 
     answer = kubectl(*DRY_RUN, "--filename=-", given=changed(published[name], path, value))
     assert answer.returncode != 0
     assert said in answer.stderr
+
+
+def test_connectors_are_resources_that_the_server_takes(operators: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No operator acts on it: its answers are written in its place."""
+    monkeypatch.setattr(connectors, "OPERATOR_SECONDS", 0.0)
+    api, name = Api("sinkbench"), "tides-ab12cd-001"
+    change, path = connectors.KafkaConnectors(api, "bench"), f"/connectors/{name}"
+    config = {"connector.class": "a.Sink", "tasks.max": "3", "topics": "tides_ab12cd_001"}
+
+    def answered(kind: str, **more: object) -> None:
+        condition = {"type": kind, "status": "True", "message": "topics is wrong"}
+        status = {"observedGeneration": read()["metadata"]["generation"], "conditions": [condition], **more}
+        patch = json.dumps({"status": status})
+        done("patch", resource, name, "-n=sinkbench", "--subresource=status", "--type=merge", f"--patch={patch}")
+
+    def read() -> Any:
+        return api.call(api.path(f"{resource}/{name}"))
+
+    resource = connectors.CONNECTORS
+    try:
+        with pytest.raises(ConnectError, match="no operator has acted upon it"):
+            change("POST", "/connectors", {"name": name, "config": config})
+        assert read()["spec"] == {
+            **{"class": "a.Sink", "tasksMax": 3, "state": "running"},
+            "config": {"topics": "tides_ab12cd_001"},
+        }
+        answered("NotReady")
+        with pytest.raises(ConnectError, match=f"KafkaConnector {name}: is not ready: topics is wrong"):
+            change("PUT", f"{path}/config", config)
+        answered("Ready", connectorStatus={})
+        assert change("PUT", f"{path}/config", config)
+        with pytest.raises(ConnectError, match="no operator"):
+            change("PUT", f"{path}/pause", None)
+        assert read()["spec"]["state"] == "paused"
+        with pytest.raises(ConnectError, match="no operator"):
+            change("POST", f"{path}/restart?includeTasks=true&onlyFailed=true", None)
+        assert read()["metadata"]["annotations"] == {"strimzi.io/restart": "includeTasks,onlyFailed"}
+        with pytest.raises(ConnectError, match=r"spec.tasksMax: Invalid value: 0"):
+            change("PUT", f"{path}/config", {**config, "tasks.max": "0"})
+        assert change("DELETE", path, None)
+        assert not change("DELETE", path, None)
+    finally:
+        kubectl("delete", resource, name, "-n=sinkbench", "--ignore-not-found")
