@@ -73,6 +73,10 @@ def acted(found: Object) -> bool:
     if status.get("observedGeneration") != metadata["generation"] or RESTART in metadata.get("annotations", {}):
         return False
     # Connect itself says more of a connector that it has, such as why its tasks FAILED.
-    if "connectorStatus" not in status:
-        ready(found)
+    if "connectorStatus" in status:
+        return True
+    # While Connect rebalances it takes no changes: the operator tries again.
+    if " 409 (" in str(status.get("conditions")):
+        return False
+    ready(found)
     return True

@@ -11,8 +11,9 @@ from sinkbench.stack.operators import NotThere
 
 NAME = "tides-ab12cd-001"
 CONFIG = {"name": NAME, "connector.class": "a.Sink", "tasks.max": "3", "topics": "tides_ab12cd_001"}
-FAILED = [{"type": "NotReady", "status": "True", "message": "PUT /config returned 400: topics is missing"}]
-DONE = {"observedGeneration": 2, "connectorStatus": {}, "conditions": FAILED}
+FAILED = {"type": "NotReady", "status": "True", "message": "PUT /config returned 400 (Bad Request): topics is missing"}
+DONE = {"observedGeneration": 2, "connectorStatus": {}, "conditions": [FAILED]}
+LATE = "no operator has acted upon it in 0 s"
 
 
 class Server(list[Any]):
@@ -68,11 +69,12 @@ def test_connectors_are_changed_by_their_resources_alone(server: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("observed", "said"), [(2, "is not ready: .* topics is missing"), (1, "no operator has acted upon it in 0 s")]
+    ("observed", "code", "said"), [(2, "400", "is not ready: .* topics is missing"), (1, "400", LATE), (2, "409", LATE)]
 )
-def test_what_the_operator_did_not_do_is_told(server: Any, observed: int, said: str) -> None:
-    status = {"observedGeneration": observed, "conditions": FAILED}
-    with cluster_of(server, status) as cluster, pytest.raises(ConnectError, match=f"KafkaConnector {NAME}: {said}"):
+def test_what_the_operator_did_not_do_is_told(server: Any, observed: int, code: str, said: str) -> None:
+    condition = {**FAILED, "message": FAILED["message"].replace("400", code)}
+    cluster = cluster_of(server, {"observedGeneration": observed, "conditions": [condition]})
+    with cluster, pytest.raises(ConnectError, match=f"KafkaConnector {NAME}: {said}"):
         cluster.create(NAME, CONFIG)
 
 

@@ -133,17 +133,13 @@ def test_addresses_are_those_of_the_operators_status() -> None:
     assert found.declares == ""
 
 
-def test_a_connect_with_connector_resources_is_told_by_its_name() -> None:
-    objects = of_operators()
-    annotations = {"strimzi.io/use-connector-resources": "true"}
-    objects["kafkaconnects.kafka.strimzi.io"][0]["metadata"] = {"name": "bench", "annotations": annotations}
-    assert found_in(objects).declares == "bench"
-
-
 def test_a_listener_with_tls_and_users_gets_the_certificates_and_a_user_of_kafka() -> None:
     objects = of_operators()
     del objects["kafkas.kafka.strimzi.io"][0]["spec"]["kafka"]["listeners"][1]
+    annotations = {"strimzi.io/use-connector-resources": "true"}
+    objects["kafkaconnects.kafka.strimzi.io"][0]["metadata"]["annotations"] = annotations
     found = found_in(objects)
+    assert found.declares == "bench"
     assert found.sections["kafka"]["settings"] == {
         "security.protocol": "SASL_SSL",
         "ssl.ca.location": "kafka.pem",
