@@ -167,8 +167,7 @@ class KubernetesStack(ExternalStack):
         # Without the right to ask the kubelets nothing is visible.
         with contextlib.suppress(StackError):
             used = self._used(there)
-        cpu, memory = ({pod: both[part] for pod, both in used.items()} for part in (0, 1))
-        seconds, held = ({node: _total(of, pods) for node, pods in self._pods.items()} for of in (cpu, memory))
+        seconds, held = ({node: _total(used, pods, part) for node, pods in self._pods.items()} for part in (0, 1))
         return Usage(cpu_seconds=seconds, memory_bytes=held, troubles=self._changes(there))
 
     def _used(self, there: Mapping[str, Object]) -> dict[str, tuple[float, float]]:
@@ -254,8 +253,8 @@ def used_by_pods(summary: Mapping[str, Any], namespace: str) -> dict[str, tuple[
     return found
 
 
-def _total(used: Mapping[str, float], pods: Sequence[str]) -> float | None:
-    return sum(used[name] for name in pods) if pods and all(name in used for name in pods) else None
+def _total(used: Mapping[str, tuple[float, float]], pods: Sequence[str], part: int) -> float | None:
+    return sum(used[name][part] for name in pods) if pods and all(name in used for name in pods) else None
 
 
 def lives_of(pod: Object) -> tuple[str, int]:

@@ -111,7 +111,7 @@ def pgbouncer_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) ->
         try:
             pools.execute(b"SHOW POOLS")
         except ServiceError as error:
-            return in_one_line(error)
+            return f"its metrics: {in_one_line(error)}"
     return _problem(endpoint, "SELECT true", timeout_seconds)
 
 
