@@ -115,6 +115,7 @@ def scale(
     # Credentials go to the addresses that they were given for, and to no others.
     access = None if connect else stack.endpoints.connect_access
     with ConnectCluster(connect or stack.endpoints.connect.values(), access) as cluster:
+        cluster.changes = None if connect else stack.endpoints.connector_changes
         cluster.set_tasks(connector, tasks)
         found = cluster.wait_for_tasks(connector, tasks)
         why = failure(found, cluster.config(connector), *([] if connect else logs_of(stack, connector)))

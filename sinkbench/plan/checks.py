@@ -57,11 +57,11 @@ def check_targets(plan: Plan, endings: Mapping[str, str | None]) -> Iterator[str
 
 
 def check_settings(
-    plan: Plan, settable: Mapping[str, Mapping[str, Settable]], others_stack: Callable[[], str | None] = lambda: None
+    plan: Plan, settable: Mapping[str, Mapping[str, Settable]], others: Callable[[str], str | None] = lambda name: None
 ) -> Iterator[str]:
     """Yields where a sink does not support the plan's settings, or they do not survive its faults.
 
-    `settable` lists settings by sink and service; `others_stack` returns the name of an external stack or None."""
+    `settable` lists settings by sink and service; `others` says where an external service is."""
     for index, entry in enumerate(plan.pipelines):
         services = settable.get(entry.sink, {})
         for service, given in entry.settings.items():
@@ -78,10 +78,10 @@ def check_settings(
                 elif not known.settings[key].takes(value):
                     wanted = known.settings[key].in_words
                     yield f"{line}: {service}'s {key} must be {wanted}, found {shown(value)}"
-            if not known.shared and (name := others_stack()) is not None:
+            if not known.shared and (name := others(service)) is not None:
                 yield (
-                    f"{where}: {service} is not set on stack {name}, which is external; leave"
-                    " it out, or race on a stack of sinkbench's own"
+                    f"{where}: {service} is not set on stack {name}, which is external; set"
+                    " it there, leave it out, or race on a stack of sinkbench's own"
                 )
             yield from _check_faults(plan, entry.shown_name, service, known, where)
 

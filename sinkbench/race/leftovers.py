@@ -11,7 +11,7 @@ from sinkbench.services.kafka import OWN_GROUP, group_of
 from sinkbench.sinks import needed, sink_kind, sinks_of
 from sinkbench.stack import Stack
 from sinkbench.trial.cluster import Cluster
-from sinkbench.trial.names import NUMBER, PREFIX, TOKEN, TRIAL, Names, is_ours
+from sinkbench.trial.names import PREFIX, TOKEN, TRIAL, Names, is_ours, names_of
 
 
 class Book:
@@ -47,8 +47,7 @@ def leftover_names(stack: Stack) -> re.Pattern[str]:
     if not stack.endpoints.shared:
         return TRIAL
     # Without a token nothing matches.
-    tokens = "|".join(Book.of(stack).tokens()) or "(?!)"
-    return re.compile(rf"{PREFIX}({tokens}){NUMBER}")
+    return names_of("|".join(Book.of(stack).tokens()) or "(?!)")
 
 
 def is_leftover(stack: Stack) -> Callable[[str], bool]:

@@ -129,7 +129,7 @@ class Pilots:
         self._events.phase("pilot")
         self._taken += 1
         shared, records = self._shared[cell.form]
-        names = Names(shared.trial, shared.topic, f"{shared.connector}_{self._taken}")
+        names = Names(shared.trial, shared.topic, f"{shared.connector}-{self._taken}")
         # Filling the rows before would take longer than the pilot.
         own = Resources(self._cluster, replace(cell, rows_before=0), names, records, self._events)
         with cleaning(lambda: own.remove(topic=False), self._recover):

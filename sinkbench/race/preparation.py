@@ -52,7 +52,7 @@ def check_plan(plan: Plan, cells: Sequence[Cell], stack: Stack, records: KeptRec
     checks.refuse(
         [
             *checks.check_targets(plan, {name: kind.target_ending for name, kind in kinds.items()}),
-            *checks.check_settings(plan, settable_of_sinks(), lambda: stack.name if stack.endpoints.shared else None),
+            *checks.check_settings(plan, settable_of_sinks(), lambda service: _place(stack, service)),
             *checks.check_forms(plan, {name: kind.columns for name, kind in kinds.items()}),
             *_misfits(plan, stack, kafka, records),
             *check_faults(plan, cells, stack, CONNECTORS),
@@ -66,6 +66,12 @@ def check_plan(plan: Plan, cells: Sequence[Cell], stack: Stack, records: KeptRec
             ),
         ]
     )
+
+
+def _place(stack: Stack, service: str) -> str | None:
+    """Where a service of others is; None if it is sinkbench's own."""
+    there = stack.endpoints.sinks.get(service)
+    return None if not stack.endpoints.shared else stack.name if there is None else f"{stack.name} ({there.shown})"
 
 
 def _check_programs(plan: Plan, stack: Stack) -> Iterator[str]:

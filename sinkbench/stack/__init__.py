@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from sinkbench.errors import StackError
 from sinkbench.services.access import Access
@@ -45,7 +45,8 @@ class Endpoints:
         connect_variables: values of ${env:NAME} in connector files that the workers do not know themselves.
         loadgens: address of each load generator service; if empty, the controller starts one.
         loadgen_kafka: bootstrap servers for the load generators; None if they are `kafka`.
-        shared: whether others use these clusters: then only objects of the trial itself may be changed."""
+        shared: whether others use these clusters: then only objects of the trial itself may be changed.
+        connector_changes: `sinkbench.services.connect.Changes`, where connectors are not changed by REST."""
 
     kafka: str
     connect: Mapping[str, str]
@@ -62,6 +63,7 @@ class Endpoints:
     loadgen_kafka: str | None = None
     shared: bool = False
     stack_file: Path | None = None
+    connector_changes: Callable[[str, str, Any], bool] | None = field(default=None, repr=False)
 
     def addresses(self) -> dict[str, str]:
         """Returns the address of each node by name, for display."""

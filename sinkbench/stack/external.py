@@ -23,7 +23,7 @@ from sinkbench.stack import Endpoints, Facts, Say, ServiceState, Stack, Usage
 from sinkbench.stack.assembly import Check, checks, unsupported
 from sinkbench.stack.prometheus import PrometheusSection
 from sinkbench.stack.registry import declared_sinks, sink_service, sink_services
-from sinkbench.stack.sections import HttpSection, SinkSection, StackSection, Url, kafka_settings, variables
+from sinkbench.stack.sections import HttpSection, SinkSection, StackSection, Urls, Variables, kafka_settings
 from sinkbench.topology import service_of
 from sinkbench.yamlfile import YamlFile, mistake
 
@@ -31,10 +31,6 @@ from sinkbench.yamlfile import YamlFile, mistake
 TIMEOUT_SECONDS = 10.0
 
 Settings = Annotated[dict[str, str], BeforeValidator(kafka_settings)]
-Urls = Annotated[
-    tuple[Url, ...], Field(strict=False), BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
-]
-Variables = Annotated[dict[str, str], BeforeValidator(variables)]
 
 
 class KafkaSection(StackSection):

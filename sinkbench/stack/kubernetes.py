@@ -22,18 +22,15 @@ from kubernetes.utils.quantity import parse_quantity
 from websocket import WebSocketException
 
 from sinkbench.errors import StackError
-from sinkbench.stack import Allowance, Facts, Faults, Say, ServiceState, Usage
+from sinkbench.stack import Allowance, Facts, Faults, ServiceState, Usage
 from sinkbench.stack.assembly import LOG_LINES, await_ready, checks
+from sinkbench.stack.connectors import KafkaConnectors
 from sinkbench.stack.external import ExternalStack
-from sinkbench.stack.operators import PODS, Object, find, name_of
+from sinkbench.stack.operators import PODS, NotThere, Object, find, name_of
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 READY_SECONDS, SIGNAL_SECONDS = 240.0, 10.0
 SIGNALS = {"kill": "KILL", "stop": "TERM", "freeze": "STOP", "thaw": "CONT"}
-
-
-class NotThere(StackError):
-    """There is no such object or resource."""
 
 
 class Api:
@@ -65,22 +62,24 @@ class Api:
                 path, method, auth_settings=["BearerToken"], response_type="object", _return_http_data_only=True, **more
             )
 
-    def list(self, resource: str) -> Sequence[Object]:
-        """Returns the namespace's `pods`, `kafkas.kafka.strimzi.io` or `secrets/NAME`; none if there is no such."""
-        plural, _, group = resource.partition(".")
+    def path(self, resource: str) -> str:
+        """The address of `pods`, `kafkas.kafka.strimzi.io` or `secrets/NAME`. Raises NotThere without its API group."""
+        kind, _, name = resource.partition("/")
+        plural, _, group = kind.partition(".")
         base = "api/v1"
         if group:
             if group not in self._versions:
-                return []
+                raise NotThere(f"Kubernetes: has no {kind}; install their operator")
             base = f"apis/{group}/{self._versions[group]}"
+        return f"/{base}/namespaces/{self.namespace}/{plural}{name and f'/{name}'}"
+
+    def list(self, resource: str) -> Sequence[Object]:
+        """Returns the objects of a resource, as in `path`; none if there is no such."""
         try:
-            found = self.call(f"/{base}/namespaces/{self.namespace}/{plural}")
+            found = self.call(self.path(resource))
         except NotThere:
             return []
         return found.get("items", [found])  # type: ignore[no-any-return]
-
-    def pod(self, name: str) -> str:
-        return f"/api/v1/namespaces/{self.namespace}/pods/{name}"
 
     def signal(self, pod: str, container: str, signal: str) -> None:
         """Signals every process of a container, from a shell in it."""
@@ -134,9 +133,10 @@ class KubernetesStack(ExternalStack):
         path.write_text(json.dumps(found.sections, indent=2), encoding="utf-8")
         super().__init__(path)
         workers = {url.removeprefix("http://"): name for name, url in self._endpoints.connect.items()}
-        self._endpoints = replace(self._endpoints, worker_ids=workers, stack_file=None)
+        changes = KafkaConnectors(self._api, found.declares) if found.declares else None
+        self._endpoints = replace(self._endpoints, worker_ids=workers, stack_file=None, connector_changes=changes)
         self._lines = dict.fromkeys(checks(self._endpoints, loadgens=True), self.name)
-        self._pods, self._notes = found.pods, found.notes
+        self._pods = found.pods
         self._lives = {name: lives_of(each) for name, each in self._there().items()}
 
     def _there(self) -> dict[str, Object]:
@@ -145,11 +145,6 @@ class KubernetesStack(ExternalStack):
     def show(self) -> str:
         """Returns the stack file of what was found, which refers to its secrets by names of files."""
         return self._file.path.read_text(encoding="utf-8")
-
-    def up(self, say: Say) -> None:
-        super().up(say)
-        for line in self._notes:
-            say(line)
 
     def services(self) -> list[ServiceState]:
         """A service whose pod has changed is dead once: whoever asks again gets the answer of the new one."""
@@ -172,8 +167,7 @@ class KubernetesStack(ExternalStack):
         # Without the right to ask the kubelets nothing is visible.
         with contextlib.suppress(StackError):
             used = self._used(there)
-        cpu, memory = ({pod: both[part] for pod, both in used.items()} for part in (0, 1))
-        seconds, held = ({node: _total(of, pods) for node, pods in self._pods.items()} for of in (cpu, memory))
+        seconds, held = ({node: _total(used, pods, part) for node, pods in self._pods.items()} for part in (0, 1))
         return Usage(cpu_seconds=seconds, memory_bytes=held, troubles=self._changes(there))
 
     def _used(self, there: Mapping[str, Object]) -> dict[str, tuple[float, float]]:
@@ -204,7 +198,8 @@ class KubernetesStack(ExternalStack):
         return ["kubectl", "logs", "--namespace", self._api.namespace, "--tail", str(lines), *more, self._pod(service)]
 
     def log_tail(self, service: str, lines: int) -> str:
-        return str(self._api.call(f"{self._api.pod(self._pod(service))}/log", query_params=[("tailLines", lines)]))
+        path = self._api.path(f"pods/{self._pod(service)}/log")
+        return str(self._api.call(path, query_params=[("tailLines", lines)]))
 
     def _pod(self, service: str) -> str:
         if not (found := self._pods.get(service)):
@@ -223,12 +218,12 @@ class KubernetesStack(ExternalStack):
         name = self._pod(service)
         # What a fault does to it is no trouble.
         self._lives.pop(name, None)
-        pod = self._api.call(self._api.pod(name))
+        pod = self._api.call(self._api.path(f"pods/{name}"))
         if pod["spec"].get("shareProcessNamespace"):
             self._api.signal(name, pod["spec"]["containers"][0]["name"], SIGNALS[what])
         elif what in ("kill", "stop"):
             grace = [("gracePeriodSeconds", 0)] if what == "kill" else []
-            self._api.call(self._api.pod(name), "DELETE", query_params=grace)
+            self._api.call(self._api.path(f"pods/{name}"), "DELETE", query_params=grace)
         else:
             raise StackError(f"{service}: pod {name} does not share its process namespace, so nothing can {what} it")
 
@@ -258,8 +253,8 @@ def used_by_pods(summary: Mapping[str, Any], namespace: str) -> dict[str, tuple[
     return found
 
 
-def _total(used: Mapping[str, float], pods: Sequence[str]) -> float | None:
-    return sum(used[name] for name in pods) if pods and all(name in used for name in pods) else None
+def _total(used: Mapping[str, tuple[float, float]], pods: Sequence[str], part: int) -> float | None:
+    return sum(used[name][part] for name in pods) if pods and all(name in used for name in pods) else None
 
 
 def lives_of(pod: Object) -> tuple[str, int]:

@@ -20,19 +20,24 @@ PODS, SERVICES, SECRETS = "pods", "services", "secrets"
 # The labels by which kubernetes/plain, and the operators, know the pods of a service.
 PART_OF, COMPONENT = "app.kubernetes.io/part-of", "app.kubernetes.io/component"
 STRIMZI, STRIMZI_KIND = "strimzi.io/cluster", "strimzi.io/kind"
-ECK, CNPG = "elasticsearch.k8s.elastic.co/cluster-name", "cnpg.io/cluster"
+ECK, CNPG, POOLER = "elasticsearch.k8s.elastic.co/cluster-name", "cnpg.io/cluster", "cnpg.io/poolerName"
 USE_RESOURCES = "strimzi.io/use-connector-resources"
-REST_PORT, METRICS_PORT, LOADGEN_PORT = 8083, 9404, 8090
+REST_PORT, METRICS_PORT, POOLER_METRICS_PORT, LOADGEN_PORT = 8083, 9404, 9127, 8090
+
+
+class NotThere(StackError):
+    """There is no such object or resource."""
 
 
 @dataclass
 class Found:
-    """A stack file's `sections`, in which {file: NAME} means `files`; `pods` of each service's node; `notes`."""
+    """A stack file's `sections`, in which {file: NAME} means `files`; `pods` of each service's node; the
+    KafkaConnect that `declares` its connectors as resources, or ""."""
 
     sections: dict[str, dict[str, Any]] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     pods: dict[str, list[str]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    declares: str = ""
 
     def file(self, name: str, text: str) -> dict[str, str]:
         self.files[name] = text
@@ -44,7 +49,8 @@ def find(namespace: str, list_of: List) -> Found:
     found, pods = Found(), list_of(PODS)
 
     def one(resource: str, title: str) -> Object | None:
-        there = list_of(resource)
+        # A Pooler that is not of type rw leads to servers that only read.
+        there = [each for each in list_of(resource) if each.get("spec", {}).get("type", "rw") == "rw"]
         if len(there) > 1:
             names = ", ".join(sorted(name_of(each) for each in there))
             raise StackError(
@@ -57,12 +63,9 @@ def find(namespace: str, list_of: List) -> Found:
         found.sections["kafka"] = _kafka(kafka, found, list_of)
         found.pods["kafka"] = _named(pods, {STRIMZI: name_of(kafka), STRIMZI_KIND: "Kafka"})
     if (connect := one(CONNECTS, "KafkaConnect")) is not None:
+        ready(connect)
         if connect["metadata"].get("annotations", {}).get(USE_RESOURCES) == "true":
-            raise StackError(
-                f"KafkaConnect {name_of(connect)}: {USE_RESOURCES} is true, so Strimzi deletes what REST creates, as"
-                " the connectors of trials; set it to false, or give sinkbench a KafkaConnect of its own"
-            )
-        _ready(connect)
+            found.declares = name_of(connect)
         labels = {STRIMZI: name_of(connect), STRIMZI_KIND: "KafkaConnect"}
         _add_workers(found, pods, labels, "metricsConfig" in connect["spec"])
     if (search := one(ELASTICSEARCHES, "Elasticsearch")) is not None:
@@ -71,11 +74,8 @@ def find(namespace: str, list_of: List) -> Found:
     if (cluster := one(CLUSTERS, "Cluster")) is not None:
         found.sections["postgres"] = _postgres(cluster, namespace, found, list_of)
         found.pods["postgres"] = _named(pods, {CNPG: name_of(cluster), "cnpg.io/podRole": "instance"})
-    for pooler in list_of(POOLERS):
-        found.notes.append(
-            f"Pooler {name_of(pooler)}: connections through it are not measured, as CloudNativePG opens its console to"
-            " nobody; its metrics are on port 9127 of its pods"
-        )
+        if (pooler := one(POOLERS, "Pooler")) is not None:
+            _add_pooler(pooler, f"{name_of(pooler)}.{namespace}.svc", found, pods)
     if absent := [title for name, title in (("kafka", "Kafka"), ("connect", "Connect")) if name not in found.sections]:
         raise StackError(
             f"namespace {namespace}: has no {' and no '.join(absent)} of Strimzi or of kubernetes/plain; create them by"
@@ -113,10 +113,26 @@ def _add_own(found: Found, pods: Sequence[Object], list_of: List) -> None:
         found.pods |= {f"loadgen-{number}": [name_of(each)] for number, each in enumerate(loadgens, 1)}
 
 
+def _add_pooler(pooler: Object, host: str, found: Found, pods: Sequence[Object]) -> None:
+    """Adds a Pooler by its pods' metrics. It has the users and databases of its Cluster, and a closed console."""
+    given, running = pooler["spec"]["pgbouncer"], _running(pods, {POOLER: name_of(pooler)}, "Pooler")
+    found.sections["pgbouncer"] = {
+        **found.sections["postgres"],
+        "dsn": f"host={host} {found.sections['postgres']['dsn'].partition(' ')[2]}",
+        "metrics": [f"http://{each['status']['podIP']}:{POOLER_METRICS_PORT}/metrics" for each in running],
+        "settings": {"pool_mode": given.get("poolMode", "session"), **given.get("parameters", {})},
+    }
+    found.pods["pgbouncer"] = [name_of(each) for each in running]
+
+
+def _running(pods: Sequence[Object], labels: Mapping[str, str], title: str) -> list[Object]:
+    if not (found := _with(pods, labels)):
+        raise StackError(f"{title}: none of its pods has an address yet; wait until it runs")
+    return found
+
+
 def _add_workers(found: Found, pods: Sequence[Object], labels: Mapping[str, str], has_metrics: bool) -> None:
-    workers = _with(pods, labels)
-    if not workers:
-        raise StackError("Connect: none of its pods has an address yet; wait until it runs")
+    workers = _running(pods, labels, "Connect")
     at = [each["status"]["podIP"] for each in workers]
     found.sections["connect"] = {"urls": [f"http://{ip}:{REST_PORT}" for ip in at]}
     if has_metrics:
@@ -140,7 +156,7 @@ def _named(pods: Sequence[Object], labels: Mapping[str, str]) -> list[str]:
     return [name_of(each) for each in _with(pods, labels)]
 
 
-def _ready(found: Object) -> None:
+def ready(found: Object) -> None:
     """Raises StackError, with the operator's words, unless a Strimzi resource is ready."""
     conditions = found.get("status", {}).get("conditions", [])
     if any(each["type"] == "Ready" and each["status"] == "True" for each in conditions):
@@ -160,7 +176,7 @@ def _secret(name: str, key: str, list_of: List) -> str:
 
 def _kafka(kafka: Object, found: Found, list_of: List) -> dict[str, Any]:
     """Prefers a listener without TLS and users: what TLS costs is another question."""
-    _ready(kafka)
+    ready(kafka)
     name, status = name_of(kafka), {each["name"]: each for each in kafka["status"].get("listeners", [])}
     offered = [each for each in kafka["spec"]["kafka"]["listeners"] if each["name"] in status]
     kinds = (None, "scram-sha-512")

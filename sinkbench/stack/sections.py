@@ -145,7 +145,11 @@ def _text(key: str, value: object, info: ValidationInfo, *, hidden: bool) -> str
 Secret = Annotated[str, BeforeValidator(secret)]
 """Written as `{env: NAME}` or `{file: PATH}`; validated to the secret itself."""
 Url = Annotated[str, AfterValidator(address)]
+Urls = Annotated[
+    tuple[Url, ...], Field(strict=False), BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+]
 CaFile = Annotated[Path, BeforeValidator(ca_file)]
+Variables = Annotated[dict[str, str], BeforeValidator(variables)]
 
 
 class StackSection(yamlfile.Section):

@@ -96,6 +96,7 @@ class Cluster:
         # Addresses may change between requests.
         workers = lambda: list(self.stack.endpoints.connect.values())  # noqa: E731
         self.connect = ConnectCluster(workers, endpoints.connect_access, *self._timeout)
+        self.connect.changes = endpoints.connector_changes
         self.kafka = Kafka(endpoints.kafka, endpoints.kafka_settings, *self._timeout)
         # The metrics endpoints must not receive Connect's user and password.
         self.metrics = ConnectMetrics(endpoints.connect_metrics, Access(ca=endpoints.connect_access.ca))

@@ -10,10 +10,16 @@ from sinkbench.errors import ServiceError
 # Prefix of every name that a trial creates; a legal table name without quotes.
 PREFIX = "tides_"
 TOKEN = re.compile(r"[0-9a-f]{6}")
-# What follows the token of a run.
-NUMBER = r"_([0-9]{3,}(_renamed|_second)?|(pilot|canary)(_[0-9]+)?|limit(_.+)?)"
-TRIAL = re.compile(rf"{PREFIX}{TOKEN.pattern}{NUMBER}")
-"""Matches the names that a trial or a pilot of any run creates."""
+
+
+def names_of(tokens: str) -> re.Pattern[str]:
+    """Matches the names that trials and pilots of runs create; `tokens` is a pattern of these runs."""
+    number = r"[0-9]{3,}([_-](renamed|second))?|(pilot|canary)([_-][0-9]+)?|limit([_-].+)?"
+    return re.compile(rf"tides[_-]({tokens})[_-]({number})")
+
+
+TRIAL = names_of(TOKEN.pattern)
+"""Matches those of any run."""
 
 
 def is_ours(name: str) -> bool:
@@ -28,7 +34,8 @@ class Names:
 
     @classmethod
     def of(cls, trial: str) -> "Names":
-        return cls(trial, PREFIX + trial, PREFIX + trial)
+        # A connector may be a Kubernetes resource, whose name has no "_".
+        return cls(trial, PREFIX + trial, (PREFIX + trial).replace("_", "-"))
 
     @property
     def target(self) -> str:
@@ -37,12 +44,12 @@ class Names:
 
     @property
     def renamed(self) -> "Names":
-        return replace(self, connector=f"{self.connector}_renamed")
+        return replace(self, connector=f"{self.connector}-renamed")
 
     @property
     def second(self) -> "Names":
         """Names for a second connector with its own topic."""
-        return replace(self, topic=f"{self.topic}_second", connector=f"{self.connector}_second")
+        return replace(self, topic=f"{self.topic}_second", connector=f"{self.connector}-second")
 
 
 @contextmanager

@@ -116,7 +116,7 @@ def drains(stack: ComposeStack) -> bool:
     """Whether the connector of a race's first trial runs; not while Connect is rebalancing."""
     try:
         with ConnectCluster(stack.endpoints.connect.values()) as connect:
-            found = [connect.status(name) for name in connect.connectors() if name.endswith("_001")]
+            found = [connect.status(name) for name in connect.connectors() if name.endswith("-001")]
             return bool(found) and found[0] is not None and found[0].running == 3
     except SinkbenchError:
         return False

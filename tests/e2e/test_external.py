@@ -139,7 +139,7 @@ def names_of_trials(stack: LocalStack) -> list[str]:
     found += httpx.get(f"{stack.endpoints.sinks['elasticsearch'].address}/_cat/indices?h=index").text.split()
     with psycopg.connect(stack.endpoints.sinks["postgres"].address) as connection:
         found += [name for (name,) in connection.execute("SELECT tablename FROM pg_tables").fetchall()]
-    return [name for name in found if name.startswith("tides_")]
+    return [name for name in found if name.startswith(("tides_", "tides-"))]
 
 
 @pytest.mark.long

@@ -151,7 +151,7 @@ def test_direct_connections_run_out_at_24_tasks_and_pooled_ones_do_not(whole: Lo
 def test_a_worker_killed_in_a_trial_makes_it_invalid_and_is_started_again(whole: LocalStack, tmp_path: Path) -> None:
     plan = races.ONE.replace("trials: 2", "trials: 1").replace("postgres/jdbc", races.SOON_MISSED)
     with races.a_race(tmp_path, plan) as race:
-        races.wait_for_draining(whole, "_001")
+        races.wait_for_draining(whole, "-001")
         time.sleep(1)
         whole.faults.do("kill", "connect-2")
         output, _ = race.communicate(timeout=400)
@@ -214,9 +214,9 @@ def test_a_second_race_is_refused_on_any_stack_and_ctrl_c_keeps_the_finished_tri
 ) -> None:
     races.stack_file(tmp_path, whole.endpoints)
     with races.a_race(tmp_path, races.ONE) as race:
-        races.wait_for_draining(whole, "_pilot_1")
+        races.wait_for_draining(whole, "-pilot-1")
         refused = [sinkbench("race", "mine.yaml", *stack) for stack in ([], ["--stack", "clusters.yaml"])]
-        races.wait_for_draining(whole, "_002")
+        races.wait_for_draining(whole, "-002")
         race.send_signal(signal.SIGINT)
         output, _ = race.communicate(timeout=120)
     for done in refused:

@@ -27,7 +27,7 @@ def test_a_race_that_was_killed_is_read_and_taken_up_where_it_was(
 ) -> None:
     with a_race(tmp_path, f"workers: 1\nmultiples: [3]{ONE}") as race:
         # The second of two trials.
-        wait_for_draining(stack, "_002")
+        wait_for_draining(stack, "-002")
         os.killpg(race.pid, signal.SIGKILL)
         output, _ = race.communicate(timeout=60)
     assert race.returncode == -signal.SIGKILL, output

@@ -106,7 +106,7 @@ def test_what_a_killed_race_has_set_is_set_back_by_the_next_command(
     database.execute(f"ALTER DATABASE {database.info.dbname} SET work_mem TO '8MB'")
     try:
         with a_race(tmp_path, SET) as race:
-            wait_for_draining(stack, "_001")
+            wait_for_draining(stack, "-001")
             os.killpg(race.pid, signal.SIGKILL)
             race.communicate(timeout=60)
         assert pooler(stack) == {"pool_mode": "session", "default_pool_size": "20"}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 ECK, CNPG = "github.com/elastic/cloud-on-k8s/v3@v3.5.0", "github.com/cloudnative-pg/cloudnative-pg@v1.30.0"
+PROMETHEUS = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
 
 
 def source_of(module: str) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.kubernetes.cluster import CNPG, ECK, ROOT, done, kubectl, source_of
+from tests.kubernetes.cluster import CNPG, ECK, PROMETHEUS, ROOT, done, kubectl, source_of
 
 CRDS = os.environ.get("KUBERNETES_CRDS")
 
@@ -17,7 +17,12 @@ CRDS = os.environ.get("KUBERNETES_CRDS")
 def definitions(folder: Path) -> list[dict[str, Any]]:
     """The namespace, the folder's definitions, and those in the operators' Go modules, which win."""
     files = [ROOT / "kubernetes/namespace.yaml", *folder.glob("*.yaml")]
-    for module, pattern in ((ECK, "config/crds/v1/all-crds.yaml"), (CNPG, "config/crd/bases/*.yaml")):
+    patterns = {
+        ECK: "config/crds/v1/all-crds.yaml",
+        CNPG: "config/crd/bases/*.yaml",
+        PROMETHEUS: "example/prometheus-operator-crd/*_podmonitors.yaml",
+    }
+    for module, pattern in patterns.items():
         files += source_of(module).glob(pattern)
     return [each for file in files for each in YAML(typ="safe").load_all(file) if each]
 

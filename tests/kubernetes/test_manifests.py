@@ -1,15 +1,21 @@
 """The manifests against a real API server: it takes all overlays, and refuses mistakes. Nothing is kept there."""
 
 import copy
+import json
+import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
+from sinkbench.errors import ConnectError
+from sinkbench.stack import connectors
+from sinkbench.stack.kubernetes import Api
 from tests.kubernetes.cluster import ROOT, done, kubectl
 
-OVERLAYS = ("small", "published", "large")
+OVERLAYS, COMPONENT = ("small", "published", "large"), "components/podmonitor"
 DRY_RUN = ("apply", "--server-side", "--dry-run=server", "--validate=strict")
 ABSENT = object()
 """In place of a value: the field is removed."""
@@ -36,13 +42,14 @@ MISTAKES = [
     ("Cluster/bench", "/spec/postgresql/synchronous/number", 0, "should be greater than zero"),
     ("Cluster/bench", "/spec/postgresql/parameters/max_connections", 100, ".max_connections: expected string"),
     ("Pooler/bench-pooler", "/spec/pgbouncer/poolMode", "statement", "Unsupported value"),
+    ("PodMonitor/connect", "/spec/podMetricsEndpoints/0/interval", "15 s", "spec.podMetricsEndpoints[0].interval"),
     ("Deployment/loadgen", "/spec/template/spec/containers/0/resources/limits/memory", "1GB", "quantities must match"),
     ("Job/controller", "/spec/template/spec/restartPolicy", "Always", "restartPolicy: Required value"),
 ]
 
 
 def rendered(overlay: str) -> dict[str, Any]:
-    """The overlay's objects, by kind and name."""
+    """The objects of an overlay, or of the folder at an absolute path, by kind and name."""
     text = done("kustomize", str(ROOT / "kubernetes/overlays" / overlay))
     return {f"{each['kind']}/{each['metadata']['name']}": each for each in YAML(typ="safe").load_all(text)}
 
@@ -62,15 +69,25 @@ def changed(document: Any, path: str, value: object) -> Any:
 
 
 @pytest.fixture(scope="module")
-def published(operators: None) -> dict[str, Any]:
-    return rendered("published")
+def monitored(operators: None, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The path of an overlay with the component for the Prometheus operator."""
+    folder = tmp_path_factory.mktemp("monitored").resolve()
+    paths = (os.path.relpath(ROOT / "kubernetes" / each, folder) for each in ("overlays/published", COMPONENT))
+    parts = {name: [path] for name, path in zip(("resources", "components"), paths, strict=True)}
+    (folder / "kustomization.yaml").write_text(json.dumps(parts))
+    return str(folder)
 
 
-@pytest.mark.parametrize("overlay", OVERLAYS)
-def test_an_api_server_takes_every_object_of_an_overlay_without_a_warning(operators: None, overlay: str) -> None:
-    answer = kubectl(*DRY_RUN, f"--kustomize={ROOT / 'kubernetes/overlays' / overlay}")
+@pytest.fixture(scope="module")
+def published(monitored: str) -> dict[str, Any]:
+    return rendered(monitored)
+
+
+@pytest.mark.parametrize("overlay", [*OVERLAYS, ""])
+def test_an_api_server_takes_every_object_of_an_overlay_without_a_warning(monitored: str, overlay: str) -> None:
+    answer = kubectl(*DRY_RUN, f"--kustomize={ROOT / 'kubernetes/overlays' / (overlay or monitored)}")
     assert (answer.returncode, answer.stderr) == (0, "")
-    assert len(answer.stdout.splitlines()) == len(rendered(overlay))
+    assert len(answer.stdout.splitlines()) == len(rendered(overlay or monitored))
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
@@ -100,3 +117,33 @@ def test_an_api_server_refuses(published: dict[str, Any], name: str, path: str, 
     answer = kubectl(*DRY_RUN, "--filename=-", given=changed(published[name], path, value))
     assert answer.returncode != 0
     assert said in answer.stderr
+
+
+def test_connectors_are_resources_that_the_server_takes(operators: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No operator acts on them: its answers are written in its place."""
+    monkeypatch.setattr(connectors, "OPERATOR_SECONDS", 0.0)
+    api, name = Api("sinkbench"), "tides-ab12cd-001"
+    change, of = connectors.KafkaConnectors(api, "bench"), (connectors.CONNECTORS, name, "--namespace=sinkbench")
+    topics = {"topics": "tides_ab12cd_001"}
+    config, where = {"connector.class": "a.Sink", "tasks.max": "3", **topics}, f"/connectors/{name}"
+    late = ("pause", None), ("restart?includeTasks=true", None), ("config", {**config, "tasks.max": "6"})
+    try:
+        with pytest.raises(ConnectError, match="no operator has acted upon it"):
+            change("POST", "/connectors", {"name": name, "config": config})
+        for kind in ("NotReady", "Ready"):
+            status = {"observedGeneration": 1, "conditions": [{"type": kind, "status": "True", "message": "no class"}]}
+            done("patch", *of, "--subresource=status", "--type=merge", f"--patch={json.dumps({'status': status})}")
+            with nullcontext() if kind == "Ready" else pytest.raises(ConnectError, match=f"{name}: .*: no class"):
+                assert change("PUT", f"{where}/config", config)
+        for what, body in late:
+            with pytest.raises(ConnectError, match="no operator has acted upon it"):
+                change("PUT" if what in ("pause", "config") else "POST", f"{where}/{what}", body)
+        found = api.call(api.path(f"{connectors.CONNECTORS}/{name}"))
+        assert found["spec"] == {"class": "a.Sink", "tasksMax": 6, "state": "running", "config": topics}
+        assert found["metadata"]["annotations"] == {connectors.RESTART: "includeTasks"}
+        with pytest.raises(ConnectError, match=r"spec.tasksMax: Invalid value: 0"):
+            change("PUT", f"{where}/config", {**config, "tasks.max": "0"})
+        assert change("DELETE", where, None)
+        assert not change("DELETE", where, None)
+    finally:
+        kubectl("delete", *of, "--ignore-not-found")

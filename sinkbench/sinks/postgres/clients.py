@@ -23,8 +23,9 @@ from sinkbench.errors import ServiceError, TargetError
 from sinkbench.services.failures import in_one_line, map_exceptions, maps_exceptions
 from sinkbench.sinks import values
 from sinkbench.sinks.jdbcurl import given, jdbc_url
+from sinkbench.sinks.postgres.poolmetrics import METRICS, SERVERS, PoolMetrics
 from sinkbench.sinks.postgres.session import APPLICATION, UNSAFE_IF_OFF, Connection, Console, connect, pooling, read_sql
-from sinkbench.stack import Endpoints
+from sinkbench.stack import Endpoint, Endpoints
 
 # A connector's connections to PgBouncer close within this time after its tasks are gone: a put may still run.
 CLOSING_SECONDS = 15.0
@@ -36,7 +37,6 @@ STATS = {
     POOL_TRANSACTIONS: ("total_xact_count", 1.0),
 }
 OF_POOLER = ("SERVERS", "CLIENTS")
-SERVERS = ("sv_active", "sv_idle", "sv_used", "sv_tested", "sv_login")
 # Without this right a role does not see the kind and name of others' connections.
 SEES_BACKENDS = "SELECT pg_has_role('pg_read_all_stats', 'USAGE')"
 # Shares of the tasks' time from which on a wait limits.
@@ -55,9 +55,14 @@ def open_console(address: str) -> Console:
     return connect(address, prepare_threshold=None, connect_timeout=TIMEOUT_SECONDS, row_factory=dict_row)
 
 
+def open_pools(endpoint: Endpoint) -> Console | PoolMetrics:
+    """Connects to PgBouncer's console, or to the metrics that replace it."""
+    return PoolMetrics(endpoint) if METRICS in endpoint.options else open_console(endpoint.address)
+
+
 @maps_exceptions(psycopg.Error)
 class PgBouncer:
-    def __init__(self, console: Console, database: str) -> None:
+    def __init__(self, console: Console | PoolMetrics, database: str) -> None:
         self._console = console
         self._database = database
         self._stats_at = -math.inf
@@ -199,9 +204,9 @@ def look(endpoints: Endpoints) -> values.SinkState:
     pooler, pooled, unseen = None, set[int](), {"pooler": "this stack has no pgbouncer"}
     if (endpoint := endpoints.sinks.get("pgbouncer")) is not None:
         try:
-            with map_exceptions(psycopg.Error), open_console(endpoint.address) as console:
+            with map_exceptions(psycopg.Error), open_pools(endpoint) as console:
                 settings, of = pooling(console, name), PgBouncer(console, name)
-                most = next(row["value"] for row in console.execute("SHOW CONFIG") if row["key"] == "max_client_conn")
+                most = next(row["value"] for row in console.execute(b"SHOW CONFIG") if row["key"] == "max_client_conn")
                 # Its connections to the database are named like the client that they served last.
                 pooled = {int(row["local_port"]) for row in of.rows("SERVERS")}
                 parts = conninfo_to_dict(endpoint.address)

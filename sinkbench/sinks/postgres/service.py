@@ -1,18 +1,21 @@
 """PostgreSQL and PgBouncer as services: their sections of a stack file, readiness, and versions."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Self
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from pydantic import BeforeValidator, Field, ValidationInfo
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from sinkbench.services.failures import map_exceptions
+from sinkbench.errors import ServiceError
+from sinkbench.services.failures import in_one_line, map_exceptions
 from sinkbench.services.versions import Supported
 from sinkbench.sinks.postgres import roles
+from sinkbench.sinks.postgres.poolmetrics import METRICS, PoolMetrics
 from sinkbench.stack import Endpoint
 from sinkbench.stack.registry import About, SinkService
-from sinkbench.stack.sections import AS_REFERENCE, NOT_A_FILE, Secret, SinkSection, existing_file
+from sinkbench.stack.sections import AS_REFERENCE, NOT_A_FILE, Secret, SinkSection, Urls, Variables, existing_file
 from sinkbench.stack.tools import find_postgres, find_program
 from sinkbench.yamlfile import mistake, shown
 
@@ -41,13 +44,6 @@ def _dsn(value: object, info: ValidationInfo) -> str:
     return make_conninfo("", **parts)
 
 
-def _console(value: object, info: ValidationInfo) -> str:
-    found = _dsn(value, info)
-    if conninfo_to_dict(found).get("dbname") != "pgbouncer":
-        raise mistake("{name} must name dbname=pgbouncer, PgBouncer's own console")
-    return found
-
-
 class _Dsn(SinkSection):
     address_key: ClassVar[str] = "dsn"
 
@@ -67,9 +63,21 @@ class Postgres(_Dsn):
 
 
 class PgBouncer(_Dsn):
-    """PgBouncer's own console, where its pools are counted."""
+    """PgBouncer's own console, where its pools are counted, or a database through it and its `metrics`."""
 
-    dsn: Annotated[str, BeforeValidator(_console)] = Field(repr=False)
+    metrics: Urls = Field(default=(), description="if the console is closed: of each pod of CloudNativePG's Pooler")
+    settings: Variables = Field(default_factory=dict, description="with metrics: the parameters of PgBouncer")
+
+    @model_validator(mode="after")
+    def _has_console_or_metrics(self) -> Self:
+        if not self.metrics and conninfo_to_dict(self.dsn).get("dbname") != "pgbouncer":
+            raise mistake("{name}.dsn must name dbname=pgbouncer, PgBouncer's own console; or give 'metrics'", "dsn")
+        return self
+
+    def endpoint(self) -> Endpoint:
+        found = super().endpoint()
+        options = {**self.settings, METRICS: " ".join(self.metrics)}
+        return replace(found, shown=f"Pooler {found.shown}", options=options) if self.metrics else found
 
 
 def postgres_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
@@ -96,7 +104,21 @@ def _asked(endpoint: Endpoint, question: str, timeout_seconds: float) -> tuple[A
         return (connection.info.user, *connection.execute(question.encode()).fetchall()[0])
 
 
+def pgbouncer_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
+    if METRICS not in endpoint.options:
+        return _problem(endpoint, "SHOW VERSION", timeout_seconds)
+    with PoolMetrics(endpoint) as pools:
+        try:
+            pools.execute(b"SHOW POOLS")
+        except ServiceError as error:
+            return f"its metrics: {in_one_line(error)}"
+    return _problem(endpoint, "SELECT true", timeout_seconds)
+
+
 def about(endpoint: Endpoint) -> About:
+    # Without its console PgBouncer tells the server's version.
+    if METRICS in endpoint.options:
+        return About()
     with map_exceptions(psycopg.Error), psycopg.connect(endpoint.address, connect_timeout=10) as connection:
         # As the server says at login: "17.2", or "1.18.0/bouncer".
         return About(connection.info.parameter_status("server_version"))
@@ -126,7 +148,7 @@ PGBOUNCER = SinkService(
     name="pgbouncer",
     title="PgBouncer",
     section=PgBouncer,
-    ready=lambda endpoint, shared, seconds: _problem(endpoint, "SHOW VERSION", seconds),
+    ready=pgbouncer_ready,
     about=about,
     usable_cores=lambda tasks: (1.0, "that its only thread can use"),
     measures="connections through a pooler",

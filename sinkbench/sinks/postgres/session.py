@@ -15,6 +15,7 @@ from sinkbench.analysis.replication import ReplicationState, Standby, database_p
 from sinkbench.analysis.settable import Given, Settable, one_of, whole
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.jdbcurl import POOLER, given, jdbc_url
+from sinkbench.sinks.postgres.poolmetrics import PoolMetrics
 from sinkbench.sinks.values import SinkPooling, SinkSettings
 
 Connection = psycopg.Connection[Any]
@@ -137,8 +138,8 @@ def _alter(connection: Connection, name: str, value: str | None) -> None:
     connection.execute(change.format(database, parameter, sql.Literal(value)))
 
 
-def _config(console: Console) -> dict[str, str]:
-    return {str(row["key"]): str(row["value"]) for row in console.execute("SHOW CONFIG")}
+def _config(console: Console | PoolMetrics) -> dict[str, str]:
+    return {str(row["key"]): str(row["value"]) for row in console.execute(b"SHOW CONFIG")}
 
 
 def refusal_of_pooler(console: Console, given: Mapping[str, str]) -> str | None:
@@ -174,10 +175,10 @@ def renew(console: Console, *, read_file: bool = False) -> list[str]:
     return sorted(name for name, _ in changed if name in _POOLER.settings)
 
 
-def pooling(console: Console, database: str) -> SinkPooling:
+def pooling(console: Console | PoolMetrics, database: str) -> SinkPooling:
     """The settings of a database's pools; its own take precedence over the general ones."""
     there = _config(console)
-    own = next((row for row in console.execute("SHOW DATABASES") if row["name"] == database), {})
+    own = next((row for row in console.execute(b"SHOW DATABASES") if row["name"] == database), {})
     size = own.get("pool_size")
     # Some versions show an impossible number if the database has no pool size of its own.
     size = there["default_pool_size"] if size is None or int(size) < 0 else size

@@ -13,12 +13,12 @@ from sinkbench.errors import StackError, TargetError
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.kind import Capabilities
 from sinkbench.sinks.postgres import session
-from sinkbench.sinks.postgres.clients import Clients, PgBouncer, open_console
+from sinkbench.sinks.postgres.clients import Clients, PgBouncer, open_pools
 from sinkbench.sinks.postgres.documents import Stored, columns_of, key_table
 from sinkbench.sinks.postgres.schema import MARK, FileError, make, remove, schema_comment
 from sinkbench.sinks.postgres.writing import Writes
 from sinkbench.sinks.values import Created, SinkReading, SinkSettings
-from sinkbench.stack import Endpoints
+from sinkbench.stack import Endpoint, Endpoints
 
 COMMENT = "SELECT obj_description(oid, 'pg_class') FROM pg_class WHERE oid = to_regclass(quote_ident(%s))"
 # Only a transaction that writes gets an id, so the ids count commits of records, not the look-ups of the schema that a
@@ -30,8 +30,8 @@ WRITES = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 class PostgresSink:
     name = "postgres"
 
-    def __init__(self, dsn: str, pgbouncer_admin: str | None, schema_file: Path, *, shared: bool = False) -> None:
-        """Connects to PostgreSQL by `dsn`, and to PgBouncer's console if there is one. `schema_file` is SQL that
+    def __init__(self, dsn: str, pgbouncer: Endpoint | None, schema_file: Path, *, shared: bool = False) -> None:
+        """Connects to PostgreSQL by `dsn`, and to PgBouncer if there is one. `schema_file` is SQL that
         creates the table `tides` and what it needs. On a `shared` server no checkpoint is forced. Raises StackError if
         one of them does not answer."""
         self._schema_file = schema_file
@@ -41,12 +41,12 @@ class PostgresSink:
         try:
             self._connection = connection = session.connect(dsn)
             session.set_session(connection)
-            self._console = open_console(pgbouncer_admin) if pgbouncer_admin else None
-            pooler = None if self._console is None else PgBouncer(self._console, connection.info.dbname)
+            self._pools = None if pgbouncer is None else open_pools(pgbouncer)
+            pooler = None if self._pools is None else PgBouncer(self._pools, connection.info.dbname)
             self._clients = Clients(connection, pooler)
         except psycopg.Error as error:
             raise StackError(f"PostgreSQL does not answer: {str(error).strip().splitlines()[0]}") from None
-        self._server = session.Server(connection, self._console)
+        self._server = session.Server(connection, self._pools if isinstance(self._pools, psycopg.Connection) else None)
         self._writes = Writes(connection, dsn, self._checkpoint)
         stored = Stored(connection, dsn)
         self.sequences, self.disk_bytes = stored.sequences, stored.disk_bytes
@@ -137,11 +137,10 @@ class PostgresSink:
     def close(self) -> None:
         self._writes.close()
         self._connection.close()
-        if self._console is not None:
-            self._console.close()
+        if self._pools is not None:
+            self._pools.close()
 
 
 def open_postgres(endpoints: Endpoints, checkout: Path) -> PostgresSink:
-    console = endpoints.sinks.get("pgbouncer")
     address, schema = endpoints.sinks["postgres"].address, checkout / "postgres" / "schema.sql"
-    return PostgresSink(address, None if console is None else console.address, schema, shared=endpoints.shared)
+    return PostgresSink(address, endpoints.sinks.get("pgbouncer"), schema, shared=endpoints.shared)

@@ -25,7 +25,7 @@ def read(folder: Path, *entries: str, more: str = "") -> Plan:
 
 def refusal(plan: Plan, stack_file: str | None = None) -> str:
     with pytest.raises(PlanError) as refused:
-        refuse(check_settings(plan, SETTABLE, lambda: stack_file))
+        refuse(check_settings(plan, SETTABLE, lambda service: stack_file))
     return str(refused.value)
 
 

@@ -93,7 +93,7 @@ ALIKE = ["tides", "tides_backup", "tides_of_mine_001", "tides_2026_001", "tides_
 
 
 def test_what_a_trial_has_made_is_left_behind_and_what_only_begins_alike_is_not_ours() -> None:
-    made = [f"tides_ab12cd_{name}" for name in MADE]
+    made = [f"tides_ab12cd_{name}" for name in MADE] + ["tides-ab12cd-001-second", "tides-ab12cd-pilot-2"]
     alike = [*ALIKE, "tides_ab12cd_001_copy", "my_tides_ab12cd_001", "tides_AB12CD_001"]
     assert [name for name in (*made, *alike) if is_leftover(OWN)(name)] == made
 

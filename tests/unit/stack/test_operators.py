@@ -45,6 +45,7 @@ def of_operators() -> Objects:
     ]
     workers = {"replicas": 2, "metricsConfig": {"type": "jmxPrometheusExporter"}}
     user = {"metadata": {"name": "loader", "labels": {"strimzi.io/cluster": "bench"}}, "spec": scram}
+    pooled = {"poolMode": "transaction", "parameters": {"default_pool_size": "10"}}
     search = bench("Elasticsearch", {"version": "9.5.1"}, health="green", phase="Ready")
     return {
         "kafkas.kafka.strimzi.io": bench("Kafka", {"kafka": {"listeners": asked}}, **READY, listeners=listeners),
@@ -54,7 +55,10 @@ def of_operators() -> Objects:
         "kafkausers.kafka.strimzi.io": [user],
         "elasticsearches.elasticsearch.k8s.elastic.co": search,
         "clusters.postgresql.cnpg.io": bench("Cluster", {}, readyInstances=2, writeService="bench-rw"),
-        "poolers.postgresql.cnpg.io": [{"metadata": {"name": "bench-pooler"}}],
+        "poolers.postgresql.cnpg.io": [
+            {"metadata": {"name": "bench-pooler"}, "spec": {"pgbouncer": pooled}},
+            {"metadata": {"name": "bench-readers"}, "spec": {"type": "ro", "pgbouncer": {}}},
+        ],
         "secrets": [
             secret("loader", password="of-kafka"),  # noqa: S106
             secret("bench-es-elastic-user", elastic="of-search"),
@@ -68,6 +72,8 @@ def of_operators() -> Objects:
             pod("bench-brokers-1", "10.0.0.2", **kafka),
             pod("bench-es-default-0", "10.0.0.3", **{"elasticsearch.k8s.elastic.co/cluster-name": "bench"}),
             pod("bench-1", "10.0.0.4", **{"cnpg.io/cluster": "bench", "cnpg.io/podRole": "instance"}),
+            pod("bench-pooler-x", "10.0.0.5", **{"cnpg.io/poolerName": "bench-pooler"}),
+            pod("bench-pooler-y", "10.0.0.6", **{"cnpg.io/poolerName": "bench-pooler"}),
             pod("stranger", "10.0.0.9", app="shop"),
         ],
     }
@@ -113,17 +119,27 @@ def test_addresses_are_those_of_the_operators_status() -> None:
             "dsn": "host=bench-rw.ns.svc port=5432 dbname=app user=app",
             "password": {"file": "postgres.password"},
         },
+        "pgbouncer": {
+            "dsn": "host=bench-pooler.ns.svc port=5432 dbname=app user=app",
+            "password": {"file": "postgres.password"},
+            "metrics": ["http://10.0.0.5:9127/metrics", "http://10.0.0.6:9127/metrics"],
+            "settings": {"pool_mode": "transaction", "default_pool_size": "10"},
+        },
     }
     assert found.files["postgres.password"] == "of-sql"
     assert found.pods["kafka"] == ["bench-brokers-0", "bench-brokers-1"]
     assert found.pods["connect-1"] == ["bench-connect-2"]
-    assert "port 9127" in found.notes[0]
+    assert found.pods["pgbouncer"] == ["bench-pooler-x", "bench-pooler-y"]
+    assert found.declares == ""
 
 
 def test_a_listener_with_tls_and_users_gets_the_certificates_and_a_user_of_kafka() -> None:
     objects = of_operators()
     del objects["kafkas.kafka.strimzi.io"][0]["spec"]["kafka"]["listeners"][1]
+    annotations = {"strimzi.io/use-connector-resources": "true"}
+    objects["kafkaconnects.kafka.strimzi.io"][0]["metadata"]["annotations"] = annotations
     found = found_in(objects)
+    assert found.declares == "bench"
     assert found.sections["kafka"]["settings"] == {
         "security.protocol": "SASL_SSL",
         "ssl.ca.location": "kafka.pem",
@@ -171,7 +187,6 @@ def _without(resource: str) -> Callable[[Objects], None]:
 
 NOT_READY = {"conditions": [{"type": "NotReady", "status": "True", "message": "pool has no nodes"}]}
 UNREACHED = {"health": "unknown", "conditions": [{"status": "False", "message": "Service s has none"}]}
-REVERTED = {"name": "bench", "annotations": {"strimzi.io/use-connector-resources": "true"}}
 
 
 @pytest.mark.parametrize(
@@ -183,7 +198,7 @@ REVERTED = {"name": "bench", "annotations": {"strimzi.io/use-connector-resources
         (_without("secrets"), "Secret bench-es-http-certs-public: has no ca.crt"),
         (_with("kafkas.kafka.strimzi.io", status=NOT_READY), "Kafka bench: is not ready: pool has no nodes"),
         (_with("kafkaconnects.kafka.strimzi.io", status={}), "is not ready: no operator has acted upon it"),
-        (_with("kafkaconnects.kafka.strimzi.io", metadata=REVERTED), "so Strimzi deletes what REST creates"),
+        (lambda objects: objects["pods"].__delitem__(slice(6, 8)), "Pooler: none of its pods has an address"),
         (_with("elasticsearches.elasticsearch.k8s.elastic.co", status=UNREACHED), "unknown, Service s has none; wait"),
         (_with("clusters.postgresql.cnpg.io", status={"phase": "Setting up primary"}), "Setting up primary"),
         (_without("pods"), "none of its pods has an address"),

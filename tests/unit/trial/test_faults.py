@@ -123,7 +123,7 @@ def test_a_worker_that_is_killed_is_started_again_and_the_standstill_is_told() -
     assert found.ended_seconds > (found.began_seconds or 0)
 
 
-NAME = "tides_abcdef_001"
+NAME, CONNECTOR = "tides_abcdef_001", "tides-abcdef-001"
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ NAME = "tides_abcdef_001"
         ),
         ({"what": "promote"}, "primary of postgres", ["promote postgres-2", "demote postgres", "restore roles"]),
         ({"what": "refuse", "why": "no connection"}, "postgres", [f"refuse (no connection) {NAME}", f"accept {NAME}"]),
-        ({"what": "pause"}, "connector", [f"pause {NAME}", f"resume {NAME}"]),
-        ({"what": "join"}, "connector", [f"delete connect-{NAME}_second"]),
+        ({"what": "pause"}, "connector", [f"pause {CONNECTOR}", f"resume {CONNECTOR}"]),
+        ({"what": "join"}, "connector", [f"delete connect-{CONNECTOR}-second"]),
         ({"what": "cut"}, "network to postgres", ["proxy begins", "disable postgres", "enable postgres", "proxy ends"]),
         (
             {"what": "delay", "milliseconds": 0.5},
@@ -167,10 +167,10 @@ def test_a_fault_is_done_and_undone_in_turn_and_leaves_nothing(
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_a_connector_that_is_renamed_is_removed_by_its_new_name_however_the_trial_ends(interrupted: bool) -> None:
     cluster = FakeCluster(plan_with({"what": "rename"}))
-    own = own_of(cluster, Leaving(lambda: interrupted and f"connector {NAME}_renamed" in cluster.there))
+    own = own_of(cluster, Leaving(lambda: interrupted and f"connector {CONNECTOR}-renamed" in cluster.there))
     with pytest.raises(Interrupted) if interrupted else nullcontext():
         assert run(own).recovery.recovered
-    assert f"delete connect-{NAME}" in cluster.calls
+    assert f"delete connect-{CONNECTOR}" in cluster.calls
     own.remove()
     assert [name for name in cluster.there if name.startswith("connector")] == []
     assert TRIAL.fullmatch(own.names.connector)
@@ -181,9 +181,9 @@ def test_a_connector_that_is_renamed_is_removed_by_its_new_name_however_the_tria
     ("fault", "file", "acts"),
     [
         # A connector that knows one host is led to the new primary, once; one that finds it is only restarted.
-        ({"what": "promote"}, "${env:POSTGRES_PORT}", ["PUT /connectors/tides_abcdef_001/config"]),
-        ({"what": "promote"}, "${env:POSTGRES_HOSTS}", ["POST /connectors/tides_abcdef_001/restart"]),
-        ({"what": "refuse"}, "", ["POST /connectors/tides_abcdef_001/restart"]),
+        ({"what": "promote"}, "${env:POSTGRES_PORT}", [f"PUT /connectors/{CONNECTOR}/config"]),
+        ({"what": "promote"}, "${env:POSTGRES_HOSTS}", [f"POST /connectors/{CONNECTOR}/restart"]),
+        ({"what": "refuse"}, "", [f"POST /connectors/{CONNECTOR}/restart"]),
     ],
 )
 def test_tasks_that_stay_failed_are_helped_as_a_person_would_after_the_plans_patience(
@@ -251,7 +251,7 @@ def test_a_pipeline_that_never_recovers_is_audited_all_the_same() -> None:
 def test_what_is_written_twice_is_a_figure_and_what_is_lost_a_fault() -> None:
     cluster = FakeCluster(plan_with({"what": "restart", "times": 2}), twice=5)
     record = take(cluster)
-    assert cluster.calls.count("restart tides_abcdef_001") == 2
+    assert cluster.calls.count(f"restart {CONNECTOR}") == 2
     (cell,) = summarize(expand(cluster.plan, 3), [record])
     assert (cell.verdict, cell.audit.duplicates, cell.records_per_second) == ("ok", 5, None)
     (lost,) = summarize(expand(cluster.plan, 3), [take(FakeCluster(cluster.plan, lost=3))])
@@ -335,7 +335,7 @@ def test_a_command_of_the_users_runs_with_the_trials_names_and_is_undone(tmp_pat
     record = take(by_command(f"echo {told} > {tmp_path}/broken", f"mv {tmp_path}/broken {tmp_path}/mended"))
     assert record.reasons == []
     assert (record.fault, record.recovery and record.recovery.target) == ("mine", "mine")
-    assert (tmp_path / "mended").read_text() == "tides_abcdef_001 tides_abcdef_001 tides_abcdef_001\n"
+    assert (tmp_path / "mended").read_text() == f"{NAME} {CONNECTOR} {NAME}\n"
 
 
 def test_a_command_that_fails_is_undone_and_tells_its_last_line(tmp_path: Path) -> None:

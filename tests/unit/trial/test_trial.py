@@ -162,7 +162,7 @@ def test_failed_tasks_come_with_their_cause() -> None:
 def test_what_a_log_says_or_a_sink_answers_to_the_connector_comes_before_what_its_tasks_say() -> None:
     record = drained(FakeCluster(PLAN, failed=1, refused="password authentication failed"))
     assert record.reasons[0].text.startswith("1 of 3 tasks FAILED: password authentication failed: correct the login")
-    log = "2026-11-26 10:00:00.000 WARN  [tides_abcdef_001|task-0] Connection to h:1 refused. (a)\n"
+    log = "2026-11-26 10:00:00.000 WARN  [tides-abcdef-001|task-0] Connection to h:1 refused. (a)\n"
     record = drained(FakeCluster(PLAN, failed=1, log=log, refused="not asked"))
     assert record.reasons[0].text.startswith("1 of 3 tasks FAILED: Connection to h:1 refused.: start that service")
     assert drained(FakeCluster(PLAN, refused="not asked")).failure is None
