@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -18,6 +19,7 @@ import urllib3
 from kubernetes.client import ApiClient, ApiException, CoreV1Api
 from kubernetes.config import ConfigException, list_kube_config_contexts, load_incluster_config, load_kube_config
 from kubernetes.stream import stream
+from kubernetes.stream.ws_client import WSClient
 from kubernetes.utils.quantity import parse_quantity
 from websocket import WebSocketException
 
@@ -27,6 +29,7 @@ from sinkbench.stack.assembly import LOG_LINES, await_ready, checks
 from sinkbench.stack.connectors import KafkaConnectors
 from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.operators import PODS, NotThere, Object, find, name_of
+from sinkbench.stack.podjvms import COMMAND, PodJvms
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 READY_SECONDS, SIGNAL_SECONDS = 240.0, 10.0
@@ -81,21 +84,24 @@ class Api:
             return []
         return found.get("items", [found])  # type: ignore[no-any-return]
 
-    def signal(self, pod: str, container: str, signal: str) -> None:
-        """Signals every process of a container, from a shell in it."""
-        command = ["sh", "-c", f"kill -s {signal} -- -1"]
+    def shell(self, pod: Object, command: str, **streams: bool) -> WSClient:
+        """Runs a command in a pod's first container."""
+        container, name = pod["spec"]["containers"][0]["name"], name_of(pod)
+        asked = {"container": container, "command": ["sh", "-c", command], "_preload_content": False, **streams}
         with api_errors(), ApiClient() as clients:
-            opened = stream(
-                CoreV1Api(clients).connect_get_namespaced_pod_exec,
-                pod, self.namespace, container=container, command=command, stderr=True, _preload_content=False,
-            )  # fmt: skip
-            try:
-                # The shell may end with the container.
-                with contextlib.suppress(WebSocketException):
-                    opened.run_forever(SIGNAL_SECONDS)
-            finally:
-                # Its own `close` leaves a socket open that the other side has closed.
-                opened.sock.shutdown()
+            call = CoreV1Api(clients).connect_get_namespaced_pod_exec
+            return stream(call, name, self.namespace, **asked)
+
+    def signal(self, pod: Object, signal: str) -> None:
+        """Signals every process of a pod's first container, from a shell in it."""
+        opened = self.shell(pod, f"kill -s {signal} -- -1", stderr=True)
+        try:
+            # The shell may end with the container.
+            with contextlib.suppress(WebSocketException):
+                opened.run_forever(SIGNAL_SECONDS)
+        finally:
+            # Its own `close` leaves a socket open that the other side has closed.
+            opened.sock.shutdown()
 
 
 @contextlib.contextmanager
@@ -121,6 +127,7 @@ class KubernetesStack(ExternalStack):
         self._folder = Path(tempfile.mkdtemp(prefix="sinkbench-kubernetes-"))
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         self._pods: Mapping[str, Sequence[str]] = {}
+        self._jvms = PodJvms(partial(self._api.shell, command=COMMAND, stdin=True, stdout=True, stderr=False))
         self._discover()
 
     def _discover(self) -> None:
@@ -168,7 +175,14 @@ class KubernetesStack(ExternalStack):
         with contextlib.suppress(StackError):
             used = self._used(there)
         seconds, held = ({node: _total(used, pods, part) for node, pods in self._pods.items()} for part in (0, 1))
-        return Usage(cpu_seconds=seconds, memory_bytes=held, troubles=self._changes(there))
+        jvms = self._jvms.seconds([each for each in there.values() if name_of(each) in self._lives])
+        parts = {node: _summed(jvms, pods) for node, pods in self._pods.items()}
+        return Usage(
+            cpu_seconds=seconds,
+            jvm_cpu_seconds={node: found for node, found in parts.items() if found},
+            memory_bytes=held,
+            troubles=self._changes(there),
+        )
 
     def _used(self, there: Mapping[str, Object]) -> dict[str, tuple[float, float]]:
         """By pod, as in `used_by_pods`. Raises StackError, with the right that is missing."""
@@ -220,7 +234,7 @@ class KubernetesStack(ExternalStack):
         self._lives.pop(name, None)
         pod = self._api.call(self._api.path(f"pods/{name}"))
         if pod["spec"].get("shareProcessNamespace"):
-            self._api.signal(name, pod["spec"]["containers"][0]["name"], SIGNALS[what])
+            self._api.signal(pod, SIGNALS[what])
         elif what in ("kill", "stop"):
             grace = [("gracePeriodSeconds", 0)] if what == "kill" else []
             self._api.call(self._api.path(f"pods/{name}"), "DELETE", query_params=grace)
@@ -255,6 +269,14 @@ def used_by_pods(summary: Mapping[str, Any], namespace: str) -> dict[str, tuple[
 
 def _total(used: Mapping[str, tuple[float, float]], pods: Sequence[str], part: int) -> float | None:
     return sum(used[name][part] for name in pods) if pods and all(name in used for name in pods) else None
+
+
+def _summed(jvms: Mapping[str, Mapping[str, float]], pods: Sequence[str]) -> dict[str, float]:
+    """The parts of a service's JVMs together; empty unless all of its pods have answered."""
+    found = Counter[str]()
+    for name in pods:
+        found.update(jvms.get(name, {}))
+    return dict(found) if all(name in jvms for name in pods) else {}
 
 
 def lives_of(pod: Object) -> tuple[str, int]:

@@ -3,7 +3,7 @@ its threads whenever it is asked, and ends with its connection."""
 
 import re
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
@@ -13,9 +13,10 @@ from websocket import WebSocketException
 
 from sinkbench.errors import StackError
 from sinkbench.stack.meter import COMPILER, part_of
+from sinkbench.stack.operators import Object, name_of
 from sinkbench.stack.processes import cpu_seconds
 
-COMMAND = ["sh", "-c", "while read -r _; do cat /proc/[0-9]*/task/[0-9]*/stat 2>/dev/null; echo .; done"]
+COMMAND = "while read -r _; do cat /proc/[0-9]*/task/[0-9]*/stat 2>/dev/null; echo .; done"
 ANSWER_SECONDS, RETRY_SECONDS = 0.3, 60.0
 _END = ".\n"
 _THREAD = re.compile(r"^(\d+) \((.*)\) ")
@@ -46,6 +47,8 @@ class _Shell:
             if not self.client.is_open():
                 raise ConnectionError("the shell has ended")
         lines, self.text, self.is_asked = self.text.splitlines(), "", False
+        # The client keeps all that it has read until then.
+        self.client.read_all()
         for line in lines:
             if (thread := _THREAD.match(line)) and (part := part_of(thread[2])):
                 self.used[thread[1]] = part, cpu_seconds(line.encode(), ended_children=False)
@@ -58,30 +61,31 @@ class _Shell:
 
 
 class PodJvms:
-    def __init__(self, open_shell: Callable[[str], WSClient]) -> None:
+    def __init__(self, open_shell: Callable[[Object], WSClient]) -> None:
         """`open_shell` runs COMMAND in a pod; it may raise StackError."""
         self._open = open_shell
         self._shells: dict[str, _Shell] = {}
         self._not_before: dict[str, float] = {}
         self._one_reader = Lock()
 
-    def seconds(self, pods: Collection[str]) -> dict[str, dict[str, float]]:
-        """CPU seconds so far by part, of each pod with a JVM whose shell answers at once."""
+    def seconds(self, pods: Iterable[Object]) -> dict[str, dict[str, float]]:
+        """CPU seconds so far by part and pod, of each with a JVM whose shell answers at once."""
+        there = {name_of(pod): pod for pod in pods}
         with self._one_reader:
-            for gone in self._shells.keys() - set(pods):
+            for gone in self._shells.keys() - there.keys():
                 self._end(gone)
-            for pod in pods:
-                self._try(pod, self._ask)
+            for name in there:
+                self._try(name, lambda name: self._ask(name, there[name]))
             until, found = time.monotonic() + ANSWER_SECONDS, dict[str, dict[str, float] | None]()
             for pod in list(self._shells):
                 self._try(pod, lambda pod: found.update({pod: self._shells[pod].answer(until)}))
         return {pod: parts for pod, parts in found.items() if parts is not None}
 
-    def _ask(self, pod: str) -> None:
-        if pod not in self._shells and time.monotonic() >= self._not_before.get(pod, 0.0):
-            self._shells[pod] = _Shell(self._open(pod))
-        if pod in self._shells:
-            self._shells[pod].ask()
+    def _ask(self, name: str, pod: Object) -> None:
+        if name not in self._shells and time.monotonic() >= self._not_before.get(name, 0.0):
+            self._shells[name] = _Shell(self._open(pod))
+        if name in self._shells:
+            self._shells[name].ask()
 
     def _try(self, pod: str, act: Callable[[str], None]) -> None:
         try:
@@ -93,4 +97,5 @@ class PodJvms:
     def _end(self, pod: str) -> None:
         if (shell := self._shells.pop(pod, None)) is not None:
             with suppress(OSError, WebSocketException):
-                shell.client.close()
+                # As `close`, without waiting for an answer.
+                shell.client.sock.shutdown()

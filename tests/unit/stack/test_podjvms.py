@@ -11,11 +11,15 @@ import pytest
 
 from sinkbench.errors import StackError
 from sinkbench.stack.meter import COMPILER
+from sinkbench.stack.operators import Object
 from sinkbench.stack.podjvms import COMMAND, PodJvms
 from tests.support.waiting import until
 
 # A process whose only thread has the name of a compiler's.
 COMPILES = "open('/proc/self/comm', 'w').write('C2 CompilerThre'); print(flush=True)\nwhile True: sum(range(1000))"
+
+
+CONNECT, POSTGRES = ({"metadata": {"name": name}} for name in ("connect-0", "postgres-0"))
 
 
 class Shell:
@@ -26,7 +30,7 @@ class Shell:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self._in, self._out = self.process.stdin, self.process.stdout
-        self._text, self._open = "", True
+        self._text, self._open, self.sock = "", True, self
 
     def write_stdin(self, text: str) -> None:
         self._in.write(text.encode())
@@ -44,7 +48,10 @@ class Shell:
     def is_open(self) -> bool:
         return self._open
 
-    def close(self) -> None:
+    def read_all(self) -> None:
+        assert self._text == ""
+
+    def shutdown(self) -> None:
         with suppress(BrokenPipeError):
             self._in.close()
         self.process.wait()
@@ -64,15 +71,13 @@ def compiler() -> Iterator[subprocess.Popen[bytes]]:
 
 def test_the_compilers_of_a_pod_are_read_until_it_is_gone(compiler: subprocess.Popen[bytes]) -> None:
     opened: list[Shell] = []
-    jvms = PodJvms(lambda _: opened.append(Shell(COMMAND)) or opened[-1])
-    first = until(lambda: jvms.seconds(["connect-0"]), 10)["connect-0"]
-    used = until(
-        lambda: [each for each in jvms.seconds(["connect-0"]).values() if each[COMPILER] > first[COMPILER]], 10
-    )
+    jvms = PodJvms(lambda _: opened.append(Shell(["sh", "-c", COMMAND])) or opened[-1])
+    first = until(lambda: jvms.seconds([CONNECT]), 10)["connect-0"]
+    used = until(lambda: [each for each in jvms.seconds([CONNECT]).values() if each[COMPILER] > first[COMPILER]], 10)
     compiler.kill()
     compiler.wait()
     # The time of a thread that has ended stays counted.
-    last = until(lambda: jvms.seconds(["connect-0"]), 10)["connect-0"]
+    last = until(lambda: jvms.seconds([CONNECT]), 10)["connect-0"]
     assert last[COMPILER] >= used[0][COMPILER]
     assert jvms.seconds([]) == {}
     assert [each.process.returncode for each in opened] == [0]
@@ -82,26 +87,26 @@ def test_the_compilers_of_a_pod_are_read_until_it_is_gone(compiler: subprocess.P
 def test_a_pod_without_a_jvm_or_a_shell_is_not_asked_all_the_time(command: list[str]) -> None:
     opened: list[Shell] = []
     jvms = PodJvms(lambda _: opened.append(Shell(command)) or opened[-1])
-    until(lambda: jvms.seconds(["postgres-0"]) == {} and opened[0].process.returncode is not None)
-    assert jvms.seconds(["postgres-0"]) == {}
+    until(lambda: jvms.seconds([POSTGRES]) == {} and opened[0].process.returncode is not None)
+    assert jvms.seconds([POSTGRES]) == {}
     assert len(opened) == 1
 
 
 def test_what_answers_too_late_is_read_the_next_time(compiler: subprocess.Popen[bytes]) -> None:
-    slow = [*COMMAND[:2], COMMAND[2].replace("do cat", "do sleep 0.5; cat")]
+    slow = ["sh", "-c", COMMAND.replace("do cat", "do sleep 0.5; cat")]
     jvms = PodJvms(lambda _: Shell(slow))
-    assert jvms.seconds(["connect-0"]) == {}
-    assert COMPILER in until(lambda: jvms.seconds(["connect-0"]), 10)["connect-0"]
+    assert jvms.seconds([CONNECT]) == {}
+    assert COMPILER in until(lambda: jvms.seconds([CONNECT]), 10)["connect-0"]
     assert jvms.seconds([]) == {}
 
 
 def test_without_the_right_nothing_is_visible() -> None:
     asked = []
 
-    def refused(pod: str) -> Shell:
+    def refused(pod: Object) -> Shell:
         asked.append(pod)
         raise StackError("pods/exec is forbidden")
 
     jvms = PodJvms(refused)
-    assert [jvms.seconds(["connect-0"]) for _ in range(2)] == [{}, {}]
-    assert asked == ["connect-0"]
+    assert [jvms.seconds([CONNECT]) for _ in range(2)] == [{}, {}]
+    assert asked == [CONNECT]
