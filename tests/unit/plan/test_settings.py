@@ -8,10 +8,10 @@ from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.checks import check_settings, check_variables, refuse
 from sinkbench.plan.plan import Plan, load_plan
-from sinkbench.sinks import settable_of_sinks
+from sinkbench.sinks import sink_kinds
 from tests.support.trials import connectors_in
 
-SETTABLE = {**settable_of_sinks(), "tiny": {}}
+SETTABLE = {**{kind.name: kind.settable for kind in sink_kinds()}, "tiny": {}}
 BULK = "elasticsearch/camel-bulk"
 QUICK = "{postgres: {synchronous_commit: off}}"
 POOLED = "{pgbouncer: {pool_mode: session, default_pool_size: 20}}"
