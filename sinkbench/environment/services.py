@@ -1,4 +1,4 @@
-"""What the services report: versions, JVMs without flags that have free text, and how durably Kafka stores records."""
+"""What the services report: versions, and JVMs without flags that have free text."""
 
 import platform
 import re
