@@ -20,6 +20,10 @@ _LONGEST_VALUE = 44
 SAME = "Environment, plan and connectors are the same."
 
 
+def headers(figure: str) -> tuple[str, ...]:
+    return ("cell", f"A {figure}", f"B {figure}", "B/A", "95 % interval", "verdict")
+
+
 Part = str | Table
 
 
@@ -34,8 +38,8 @@ def compared(comparison: Comparison) -> list[list[Part]]:
         [new_table("differs", words("A"), words("B"), rows=found) if found else SAME],
     ]
     for figure, cells in comparison.by.items():
-        heads = (f"A {figure}", f"B {figure}", "B/A", "95 % interval")
-        blocks.append([new_table("cell", *heads, words("verdict"), rows=map(_row, cells))])
+        first, *others, last = headers(figure)
+        blocks.append([new_table(first, *others, words(last), rows=map(_row, cells))])
     return [*blocks, [*remarks(comparison)]]
 
 
