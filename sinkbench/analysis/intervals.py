@@ -82,8 +82,8 @@ def relative_width(interval: Interval, estimate: float) -> float | None:
     return (interval.high - interval.low) / estimate if estimate > 0 else None
 
 
-def widened_level(count: int, confidence: float = CONFIDENCE) -> float:
-    """The level at which a bootstrap interval of `count` values has about the `confidence` wanted.
+def widened_level(count: int) -> float:
+    """The level at which a bootstrap interval of `count` values has about the `CONFIDENCE` wanted.
 
     A bootstrap of few values is too narrow: it divides by n instead of n - 1 and uses a normal quantile instead of t.
     The tail is Phi(-sqrt(n / (n - 1)) t(n - 1; 1 - alpha / 2)) (T. Hesterberg, "What Teachers Should Know About the
@@ -91,7 +91,7 @@ def widened_level(count: int, confidence: float = CONFIDENCE) -> float:
     # Imported here: it takes a second, and most commands do not need it.
     from scipy import special
 
-    t = float(special.stdtrit(count - 1, (1 + confidence) / 2))
+    t = float(special.stdtrit(count - 1, (1 + CONFIDENCE) / 2))
     return 1 - 2 * float(special.ndtr(-math.sqrt(count / (count - 1)) * t))
 
 

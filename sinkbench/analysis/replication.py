@@ -294,13 +294,6 @@ def acks_in_words(acks: str, held: ReplicationState | None) -> str:
     return f"acks all, {held.copies} of {held.asked} in sync"
 
 
-def acks_nodes(acks: str, held: ReplicationState | None) -> int | None:
-    """How many brokers have a record when Kafka acknowledges it; None if not observed."""
-    if acks != "all":
-        return int(acks)
-    return None if held is None else held.copies
-
-
 def _times(count: int, text: str | None) -> float | None:
     """`count` times a PostgreSQL duration, in seconds; None if the text is not one."""
     found = _TIME.fullmatch(text or "")

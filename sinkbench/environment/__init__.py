@@ -8,8 +8,9 @@ from typing import Any
 from pydantic import JsonValue
 
 from sinkbench.environment.machine import allowance, commit, container, disk, machine
-from sinkbench.environment.services import about_sinks, jvms, kafka_durability, versions
+from sinkbench.environment.services import BROKER, about_sinks, jvms, versions
 from sinkbench.plan.plan import PlanLoad
+from sinkbench.services.kafka import Kafka
 from sinkbench.sinks.values import SinkSettings
 from sinkbench.stack import Stack
 
@@ -29,6 +30,8 @@ def describe(
     sinks = about_sinks(endpoints)
     kind, own = container()
     facts, layout = stack.facts(), stack.layout
+    wanted = {} if load is None else {"acks": load.acks, "replication": load.replication or endpoints.replication}
+    broker = Kafka(endpoints.kafka, endpoints.kafka_settings).broker_settings(BROKER)
     return {
         "stack": stack.name,
         "unmeasured": list(facts.unmeasured),
@@ -43,7 +46,7 @@ def describe(
         "versions": versions(endpoints, checkout, sinks),
         "jvm": jvms(endpoints, facts.command_lines, sinks),
         "plugins": dict(plugins or {}),
-        "durability": {"kafka": kafka_durability(endpoints, load)},
+        "durability": {"kafka": {**wanted, **broker}},
         "sink_settings": {},
     }
 

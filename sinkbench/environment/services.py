@@ -1,4 +1,4 @@
-"""What the services report: versions, JVMs without flags that have free text, and how durably Kafka stores records."""
+"""What the services report: versions, and JVMs without flags that have free text."""
 
 import platform
 import re
@@ -15,12 +15,10 @@ import httpx
 from pydantic import JsonValue
 
 from sinkbench.errors import ServiceError, StackError
-from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.access import Access
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.failures import in_one_line
 from sinkbench.services.http import http_client
-from sinkbench.services.kafka import Kafka
 from sinkbench.services.versions import kafka_release
 from sinkbench.sinks import sink_kinds
 from sinkbench.stack import Endpoints
@@ -88,12 +86,6 @@ def about_sinks(endpoints: Endpoints) -> dict[str, About]:
         name: _told(service.title, partial(service.about, endpoint), endpoints) or About()
         for name, (service, endpoint) in asked.items()
     }
-
-
-def kafka_durability(endpoints: Endpoints, load: PlanLoad | None) -> dict[str, JsonValue]:
-    """Returns the load's acks and replication, and the broker's settings."""
-    wanted = {} if load is None else {"acks": load.acks, "replication": load.replication or endpoints.replication}
-    return {**wanted, **Kafka(endpoints.kafka, endpoints.kafka_settings).broker_settings(BROKER)}
 
 
 def _told(name: str, ask: Callable[[], Told], endpoints: Endpoints) -> Told | None:

@@ -4,6 +4,7 @@ load generator. The rate is what they tell, so without the start of a JVM; of se
 import math
 import resource
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from sinkbench.errors import ServiceError
 from sinkbench.limits.measure import LimitJob, kafka_limit
 from sinkbench.limits.programs import PerfTest, consumed, delayed, perf_test, printed, produced
 from sinkbench.limits.sinklimit import look
-from sinkbench.limits.traffic import Traffic, told_by, traffic_ratios
+from sinkbench.limits.traffic import told_by, traffic_ratios
 from sinkbench.limits.tune import Measured, Point, Tuned, lengthen, with_costs
 from sinkbench.plan.plan import kafka_loads
 from sinkbench.plan.sections import KafkaLoad
@@ -96,13 +97,13 @@ class KafkaAlone:
             self._backfill(programs, observer) as still_reads,
             self._traffic(programs) as traffic,
         ):
-            before = None if traffic is None else traffic.read()
+            before = None if traffic is None else traffic()
             found = self._of_topic(records, programs, observer)
             if (rate := found.records_per_second) is None or not still_reads():
                 return Measured(None, found.problem or "the backfill ended before the load did; raise backfill_mb")
             if load.records_per_second is not None and rate < LEAST_REACHED * load.records_per_second:
                 return Measured(None, f"{load.records_per_second:,.0f} records/s were asked, {rate:,.0f} produced")
-            told = {} if traffic is None or before is None else traffic_ratios(before, traffic.read())
+            told = {} if traffic is None or before is None else traffic_ratios(before, traffic())
             return replace(found, figures={**found.figures, **told})
 
     @contextmanager
@@ -139,7 +140,7 @@ class KafkaAlone:
             # One that has failed says why.
             yield lambda: reader.poll() is None or not printed(reader)
 
-    def _traffic(self, programs: PerfTest) -> AbstractContextManager[Traffic | None]:
+    def _traffic(self, programs: PerfTest) -> AbstractContextManager[Callable[[], Counter[str]] | None]:
         if not self.load.traffic:
             return nullcontext()
         services = self.cluster.stack.services()

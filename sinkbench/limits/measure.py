@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from loadgen.forms import Form
+from sinkbench.analysis.connectors import transforms
 from sinkbench.analysis.limits import CONNECT, CONNECTOR, KAFKA
 from sinkbench.analysis.rates import drain_rate
 from sinkbench.analysis.samples import Sample
@@ -97,10 +98,9 @@ def committing(config: dict[str, str]) -> dict[str, str]:
 def dropping(config: dict[str, str]) -> dict[str, str]:
     """A connector's configuration with Connect's `Filter` as last transform, which drops every record. The worker
     polls, converts and transforms, and the connector has nothing to write."""
-    transforms = [name.strip() for name in config.get("transforms", "").split(",") if name.strip()]
     return {
         **committing(config),
-        "transforms": ",".join([*transforms, DROP]),
+        "transforms": ",".join([*transforms(config), DROP]),
         f"transforms.{DROP}.type": "org.apache.kafka.connect.transforms.Filter",
     }
 

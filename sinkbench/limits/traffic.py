@@ -4,9 +4,8 @@ import re
 import socket
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 
 from sinkbench.errors import ServiceError
@@ -17,24 +16,16 @@ from sinkbench.trial.names import cleaning
 _BYTES = ("BytesInPerSec", "BytesOutPerSec", "ReplicationBytesInPerSec", "ReplicationBytesOutPerSec")
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """Reads the metrics of all brokers."""
-
-    programs: PerfTest
-    ports: tuple[int, ...]
-
-    def read(self) -> Counter[str]:
-        """Bytes since the start, by metric. Raises ServiceError if a broker does not tell them."""
-        names = [f"kafka.server:type=BrokerTopicMetrics,name={name}" for name in _BYTES]
-        asked = [word for name in names for word in ("--object-name", name)]
-        found: Counter[str] = Counter()
-        for port in self.ports:
-            url = f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{port}/jmxrmi"
-            read = ("--jmx-url", url, *asked, "--attributes", "Count", "--one-time", "--report-format", "properties")
-            said = printed(self.programs.start("JmxTool", *read))
-            found.update({name: int(value) for name, value in re.findall(r"name=(\w+):Count=(\d+)", said)})
-        return found
+def _read(programs: PerfTest, ports: Iterable[int]) -> Counter[str]:
+    names = [f"kafka.server:type=BrokerTopicMetrics,name={name}" for name in _BYTES]
+    asked = [word for name in names for word in ("--object-name", name)]
+    found: Counter[str] = Counter()
+    for port in ports:
+        url = f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{port}/jmxrmi"
+        read = ("--jmx-url", url, *asked, "--attributes", "Count", "--one-time", "--report-format", "properties")
+        said = printed(programs.start("JmxTool", *read))
+        found.update({name: int(value) for name, value in re.findall(r"name=(\w+):Count=(\d+)", said)})
+    return found
 
 
 def traffic_ratios(before: Counter[str], after: Counter[str]) -> dict[str, float]:
@@ -53,8 +44,9 @@ def traffic_ratios(before: Counter[str], after: Counter[str]) -> dict[str, float
 
 
 @contextmanager
-def told_by(programs: PerfTest, pids: Iterable[int]) -> Iterator[Traffic]:
-    """The metrics of the brokers with these process ids; their ports are open until the context ends."""
+def told_by(programs: PerfTest, pids: Iterable[int]) -> Iterator[Callable[[], Counter[str]]]:
+    """What reads the metrics of the brokers with these process ids, whose ports are open until the context ends: bytes
+    since the start, by metric. Raises ServiceError if a broker does not tell them."""
     ports = []
     with ExitStack() as opened:
         for pid in pids:
@@ -65,7 +57,7 @@ def told_by(programs: PerfTest, pids: Iterable[int]) -> Iterator[Traffic]:
             opened.enter_context(cleaning(partial(_stop, pid)))
             asked = {"port": ports[-1], "host": "127.0.0.1", "authenticate": "false", "ssl": "false"}
             _ask(pid, "ManagementAgent.start", *(f"jmxremote.{name}={value}" for name, value in asked.items()))
-        yield Traffic(programs, tuple(ports))
+        yield partial(_read, programs, ports)
 
 
 def _stop(pid: int) -> None:

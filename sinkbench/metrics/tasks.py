@@ -15,18 +15,14 @@ def tasks_per_worker(cell: CellSummary, _: RunSummary) -> str:
 
 
 def _of_cell(taken: Taken) -> Fields:
-    trials = taken.trials
+    trials, last_first = taken.trials, [*reversed(taken.valid), *reversed(taken.trials)]
     return {
+        "placement": next((trial.placement for trial in last_first if trial.placement), {}),
         "connector": next((trial.connector for trial in trials if trial.connector), None),
         "trials": len(trials),
         "failed_tasks": max((trial.failed_tasks for trial in trials), default=0),
         "failure": next((trial.failure for trial in trials if trial.failure), None),
     }
-
-
-def _placement(taken: Taken) -> Fields:
-    last_first = [*reversed(taken.valid), *reversed(taken.trials)]
-    return {"placement": next((trial.placement for trial in last_first if trial.placement), {})}
 
 
 def _json(value: object) -> Value:
@@ -50,7 +46,6 @@ METRICS = (
     ),
     Metric(
         "Placement",
-        of_cell=_placement,
         place=20,
         exports=[
             count("partitions"),

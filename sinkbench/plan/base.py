@@ -95,13 +95,11 @@ class Plan(Section):
     @classmethod
     def _of_its_mode(cls, value: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Any:
         if cls is not Plan or not isinstance(value, Mapping):
-            return handler(value)._in_arms()
+            made = handler(value)
+            # Each pipeline once for each arm, all of one arm together.
+            entries = tuple(entry.in_arm(name, arm) for name, arm in made.arms.items() for entry in made.pipelines)
+            return made.model_copy(update={"pipelines": entries, "arms": {}}) if made.arms else made
         return MODES[Mode.model_validate(dict(value)).mode].model_validate(value, context=info.context)
-
-    def _in_arms(self) -> Self:
-        """The plan with each pipeline once for each arm, all of one arm together, and no `arms` any more."""
-        entries = tuple(entry.in_arm(name, arm) for name, arm in self.arms.items() for entry in self.pipelines)
-        return self.model_copy(update={"pipelines": entries, "arms": {}}) if self.arms else self
 
     @field_validator("arms")
     @classmethod

@@ -156,7 +156,11 @@ def check_arrived(own: Resources, found: Measured, notes: Notes) -> None:
     if made is not None and made.lost:
         text = f"{made.lost} of {found.records} records did not arrive in {found.cell.sink}"
         if consumed >= found.records:
-            text += f", but are committed: {_dropping(own.config)}"
+            transforms = own.config.get("transforms", "")
+            why = f"they were stored elsewhere, or dropped by the connector or its transforms ({transforms})"
+            if own.config.get("errors.tolerance") == "all" and not own.config.get(QUEUE):
+                why = f"errors.tolerance: all drops what fails; name a queue ({QUEUE}), or set it to none to see why"
+            text += f", but are committed: {why}"
         notes.add(ReasonCode.LOST, text)
     if made is not None and made.duplicates:
         notes.add(ReasonCode.DUPLICATED, f"{made.duplicates} records were stored more than once")
@@ -167,12 +171,6 @@ def check_arrived(own: Resources, found: Measured, notes: Notes) -> None:
         what = "there is no connector" if last is None else f"its {last.running} tasks run"
         text = f"{what}, and its group {own.group} committed {consumed} of {found.records} records"
         notes.add(ReasonCode.NOT_READ, text)
-
-
-def _dropping(config: Mapping[str, str]) -> str:
-    if config.get("errors.tolerance") == "all" and not config.get(QUEUE):
-        return f"errors.tolerance: all drops what fails; name a queue ({QUEUE}), or set it to none to see why"
-    return f"they were stored elsewhere, or dropped by the connector or its transforms ({config.get('transforms', '')})"
 
 
 def _written(cluster: Cluster, sinks: Mapping[str, object]) -> dict[str, Mapping[str, int]]:

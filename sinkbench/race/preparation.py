@@ -15,7 +15,7 @@ from sinkbench.plan.plan import FaultsPlan, Plan, kafka_loads
 from sinkbench.services.connect import Validation
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import SMALL_DISK, needed, open_sink, settable_of_sinks, sink_kind, sink_kinds, sinks_of
+from sinkbench.sinks import SMALL_DISK, needed, open_sink, sink_kind, sink_kinds, sinks_of
 from sinkbench.stack import Say, Stack
 from sinkbench.suggest import did_you_mean, nearest
 from sinkbench.topology import KafkaNodes, service_of
@@ -49,10 +49,11 @@ def check_plan(plan: Plan, cells: Sequence[Cell], stack: Stack, records: KeptRec
     """Raises PlanError if a sink does not support the plan's targets, settings, forms or connector files, or the stack
     its faults or copies of topics. `records` are your own. Uses no service."""
     kinds, kafka = {kind.name: kind for kind in sink_kinds()}, None if stack.layout is None else stack.layout.kafka
+    settable = {name: kind.settable for name, kind in kinds.items()}
     checks.refuse(
         [
             *checks.check_targets(plan, {name: kind.target_ending for name, kind in kinds.items()}),
-            *checks.check_settings(plan, settable_of_sinks(), lambda service: _place(stack, service)),
+            *checks.check_settings(plan, settable, lambda service: _place(stack, service)),
             *checks.check_forms(plan, {name: kind.columns for name, kind in kinds.items()}),
             *_misfits(plan, stack, kafka, records),
             *check_faults(plan, cells, stack, CONNECTORS),

@@ -47,9 +47,12 @@ def opening(kept: StoredRun, rate: float | None = None) -> Opening:
     if rate is not None:
         needed = of_rich(required_table(summary, rate), "Headroom, cores and disk at the required rate")
         figures.append(PageSection("required", f"At {whole(rate)} records/s", [needed]))
+    none = "No answer: the run has nothing to compare; the tables have what was measured."
+    if summary.cells[0].mode == "sustain":
+        none = f"{sum(cell.passed for cell in summary.cells)} of {len(summary.cells)} loads were kept up with."
     return Opening(
         question=QUESTIONS[str(kept.plan.get("mode") or "drain")],
-        lead=arm_lines(kept) or answer_lines(summary) or [_why_none(summary)],
+        lead=arm_lines(kept) or answer_lines(summary) or [none],
         figures=figures,
         asides=[
             PageSection("risks", "What could go wrong, and what was not tested", [Lines([*untested(kept)], True)]),
@@ -123,9 +126,3 @@ def reproduced(kept: StoredRun) -> Iterator[str]:
     yield f"The plan with every key is below{seed}."
     if check := data_check(summary):
         yield check
-
-
-def _why_none(summary: RunSummary) -> str:
-    if summary.cells[0].mode == "sustain":
-        return f"{sum(cell.passed for cell in summary.cells)} of {len(summary.cells)} loads were kept up with."
-    return "No answer: the run has nothing to compare; the tables have what was measured."

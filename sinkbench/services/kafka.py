@@ -140,11 +140,9 @@ class Kafka:
         answers = self._admin.list_offsets(asked, request_timeout=self._seconds)
         return {partition.partition: future.result().offset for partition, future in answers.items()}
 
-    def some_records(
-        self, topic: str, count: int, timeout_seconds: float = TIMEOUT_SECONDS, *, last: bool = False
-    ) -> list[bytes | None]:
+    def some_records(self, topic: str, count: int, *, last: bool = False) -> list[bytes | None]:
         """Returns about `count` values from the middle of the partitions, or the last ones; fewer after the timeout."""
-        return [message.value() for message in self._some(topic, count, timeout_seconds, last=last)]
+        return [message.value() for message in self._some(topic, count, TIMEOUT_SECONDS, last=last)]
 
     def keeps_status(self, topic: str, connector: str) -> bool:
         """Whether one of the topic's last records is Connect's status of `connector` (KafkaStatusBackingStore)."""

@@ -2,10 +2,8 @@
 
 # ruff: noqa: F403, F405 - what a sink is and says, for those that import this one
 
-from collections.abc import Mapping
 from pathlib import Path
 
-from sinkbench.analysis.settable import Settable
 from sinkbench.errors import StackError
 from sinkbench.sinks.kind import *
 from sinkbench.sinks.values import *
@@ -34,11 +32,6 @@ def sinks_of(endpoints: Endpoints) -> list[str]:
 def stamping_sinks() -> list[str]:
     """Names of the sinks that keep the time of every insertion."""
     return [kind.name for kind in sink_kinds() if kind.stamps]
-
-
-def settable_of_sinks() -> dict[str, Mapping[str, Settable]]:
-    """The settings that a plan can make of each sink's services, by the sink's name."""
-    return {kind.name: kind.settable for kind in sink_kinds()}
 
 
 def open_sink(name: str, endpoints: Endpoints, checkout: Path) -> Sink:

@@ -45,13 +45,6 @@ def copied(home: Path, files: Mapping[str, bytes]) -> Path:
     return folder
 
 
-def names_of_containers(nodes: Sequence[str], project: str) -> list[str]:
-    """Returns all names of containers: those for the host, services, and single containers of scaled services."""
-    scaled = {"connect": MOST_WORKERS, "loadgen": MOST_LOADGENS}
-    own = [f"{project}-{service}-{number}" for service, most in scaled.items() for number in range(1, most + 1)]
-    return [*certificates.LOCAL_NAMES, *nodes, *scaled, *own]
-
-
 def files_of_containers(
     security: Security, signed: certificates.Signed, authority: bytes
 ) -> dict[str, dict[str, bytes]]:
@@ -96,7 +89,10 @@ def make_all(folder: Path, nodes: Sequence[str], project: str) -> None:
         certificates.write_file(key, made.key)
         certificates.write_file(certificate, made.certificate)
     authority = certificates.Signed(certificate.read_bytes(), key.read_bytes())
-    signed = certificates.issue(authority, names_of_containers(nodes, project), now)
+    # Those for the host, services, and single containers of scaled services.
+    scaled = {"connect": MOST_WORKERS, "loadgen": MOST_LOADGENS}
+    own = [f"{project}-{service}-{number}" for service, most in scaled.items() for number in range(1, most + 1)]
+    signed = certificates.issue(authority, [*certificates.LOCAL_NAMES, *nodes, *scaled, *own], now)
     for service, files in files_of_containers(security, signed, authority.certificate).items():
         for name, content in files.items():
             # Accounts differ between services; access is limited by who has the volume.

@@ -59,7 +59,8 @@ def run_trial(own: Resources, workload: Workload, block: int, recover: Callable[
     ):
         # A JVM whose heap is nearly full may go on like that for long.
         notes.first(Reason(code=ReasonCode.OUT_OF_MEMORY, text=said))
-    if recover is not None and was_interrupted(found, notes):
+    unaudited = found.timeline.created and found.audited.audit is None
+    if recover is not None and unaudited and any(each.code in INTERRUPTIONS for each in notes.reasons):
         found = audit_the_rest(own, found, recover, notes)
     made = record(found, workload.figures(found, notes.reasons), notes.reasons)
     seconds = round(time.monotonic() - started, 3)
@@ -176,7 +177,8 @@ def durability_of(own: Resources, found: Replication) -> Durability | None:
     except (ServiceError, OSError):
         return None
     acks = own.cluster.plan.load.acks if own.cell.acks is None else own.cell.acks
-    kafka, brokers = copies.acks_in_words(acks, found.of_topic), copies.acks_nodes(acks, found.of_topic)
+    in_sync = None if found.of_topic is None else found.of_topic.copies
+    kafka, brokers = copies.acks_in_words(acks, found.of_topic), in_sync if acks == "all" else int(acks)
     settled = {name: value for name, value in settings.durability.items() if value is not None}
     made = Durability(kafka=kafka, kafka_nodes=brokers, settings=settled)
     if settings.promise is None:
@@ -224,11 +226,6 @@ def others_met(own: Resources, before: Before) -> list[str]:
         return False
 
     return met(before.others, now, own.records, is_own)
-
-
-def was_interrupted(found: Measured, notes: Notes) -> bool:
-    there = found.timeline.created and found.audited.audit is None
-    return there and any(each.code in INTERRUPTIONS for each in notes.reasons)
 
 
 def audit_the_rest(own: Resources, found: Measured, recover: Callable[[], object], notes: Notes) -> Measured:

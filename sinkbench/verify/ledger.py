@@ -74,12 +74,12 @@ class Ledger:
         """Removes what was added to "topic" or "target"."""
         self._database.execute(f"DELETE FROM {table}")  # noqa: S608 - a constant
 
-    def save(self, after: Mapping[int, int], *, now: bool = False, **state: Any) -> bool:
+    def save(self, after: Mapping[int, int], *, now: bool = False, **state: Any) -> None:
         """Writes what was added, the offsets behind what was read, and a state to `recall`, if it is much, or old, or
-        `now`. Returns whether it did."""
+        `now`."""
         is_little = len(self._records) + len(self._rows) < AT_ONCE and time.monotonic() < self._saved_at + SECONDS
         if is_little and not now:
-            return False
+            return
         self._database.begin()
         part, pos, hour = np.array(self._places, dtype=np.int64).reshape(-1, 3).T
         self._insert("topic", self._records, part=part, pos=pos, hour=hour)
@@ -90,7 +90,6 @@ class Ledger:
             self._database.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", [name, json.dumps(value)])
         self._database.commit()
         self._records, self._places, self._rows, self._saved_at = [], [], [], time.monotonic()
-        return True
 
     def _insert(self, table: str, entries: Sequence[Entry], **more: Any) -> None:
         if entries:

@@ -1,13 +1,11 @@
 """Connectors that fail, all at the same time, and what is said of each."""
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from sinkbench.errors import ConnectError
 from sinkbench.services.causes import failure
 from sinkbench.services.connect import ConnectCluster
-from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.logs import logs_of
 from tests.e2e.races import at_once
@@ -15,11 +13,6 @@ from tests.support.waiting import until
 
 TOPIC, URL = "reasons", "connection.url"
 Configs = Mapping[str, dict[str, str]]
-
-
-def config_of(pipeline: str) -> dict[str, str]:
-    config: dict[str, str] = json.loads((CHECKOUT / "connectors" / f"{pipeline}.json").read_text())["config"]
-    return config
 
 
 def changed(config: dict[str, str], old: str, new: str, key: str = URL) -> dict[str, str]:

@@ -11,7 +11,7 @@ from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode
 from sinkbench.load.records import keep_records
 from sinkbench.plan.cells import Cell, expand
-from sinkbench.plan.plan import PlanDrain, load_plan
+from sinkbench.plan.plan import PlanDrain
 from sinkbench.plan.sizing import is_too_short
 from sinkbench.results import Reason, TrialRecord
 from sinkbench.settings import CHECKOUT
@@ -25,6 +25,7 @@ from sinkbench.trial.workloads.drain import Drain, LiveRescale
 from sinkbench.trial.workloads.fault import Fault
 from sinkbench.trial.workloads.sustain import records_offered
 from tests.support.silent import Silent
+from tests.support.trials import plan_in
 
 NAMES = Names.of("5eeded_001")
 """What `one_trial` calls its things."""
@@ -44,8 +45,7 @@ def one_trial(
 
     A drain; of a cell with a fault that, under its load, or in the drain of its backlog.
     """
-    (folder / "mine.yaml").write_text(text)
-    plan = load_plan(folder / "mine.yaml", checkout / "connectors").seeded()
+    plan = plan_in(folder, text, checkout / "connectors").seeded()
     chosen = expand(plan, stack.workers)[cell]
     with (
         keep_records(plan.load, lambda: stack.endpoints) as kept,

@@ -14,7 +14,6 @@ import pytest
 
 from sinkbench.errors import ConnectError, PlanError
 from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import load_plan
 from sinkbench.race.preparation import unread, validate_configs
 from sinkbench.services.connect import ConnectCluster, is_even, placement
 from sinkbench.services.kafka import Kafka
@@ -24,6 +23,7 @@ from sinkbench.stack.local import PLUGINS, LocalStack
 from sinkbench.trial.cluster import Cluster
 from tests.e2e.races import remove_connectors
 from tests.support.commands import Run, refuses, succeeded
+from tests.support.trials import plan_in
 from tests.support.waiting import until
 
 ALL = sorted((CHECKOUT / "connectors").glob("*/*.json"))
@@ -191,8 +191,7 @@ pipelines:
 
 
 def test_what_connect_says_of_keys_of_every_kind_is_told(stack: LocalStack, tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(WRONG)
-    plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors")
+    plan = plan_in(tmp_path, WRONG)
     with closing(Cluster(stack, plan, CHECKOUT)) as bench, pytest.raises(PlanError) as refused:
         validate_configs(bench, expand(plan, stack.workers), print)
     expected = [

@@ -26,9 +26,10 @@ from sinkbench.stack.local import LocalStack
 from tests.e2e.races import remove_connectors, stack_file
 from tests.support.commands import Run, succeeded
 from tests.support.ports import free_ports
+from tests.support.trials import config_of
 from tests.support.waiting import until
 
-JDBC = json.loads((CHECKOUT / "connectors" / "postgres" / "jdbc.json").read_text())["config"]
+JDBC = config_of("postgres/jdbc")
 TOPIC = "doctor"
 WELL = """
 pipelines:

@@ -18,7 +18,6 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from sinkbench.errors import ServiceError, StackError
 from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import load_plan
 from sinkbench.results import TrialRecord
 from sinkbench.runs.store import read_summary
 from sinkbench.services.kafka import Kafka
@@ -33,6 +32,7 @@ from tests.e2e.onetrial import NAMES, one_trial
 from tests.e2e.races import SOON_MISSED, left_behind
 from tests.support.commands import Run, refuses, succeeded
 from tests.support.silent import Silent
+from tests.support.trials import plan_in
 from tests.support.waiting import until
 
 PLAN = """
@@ -88,8 +88,7 @@ def test_a_sink_that_hangs_one_that_refuses_and_a_restart_by_hand_lose_nothing_a
 
 def own_of(stack: LocalStack, folder: Path, text: str, which: int = 0) -> Resources:
     """What a trial of a thousand records of one of the plan's cells has on a stack; its cluster is to be closed."""
-    (folder / "mine.yaml").write_text(text)
-    plan = load_plan(folder / "mine.yaml", CHECKOUT / "connectors")
+    plan = plan_in(folder, text)
     return Resources(Cluster(stack, plan, CHECKOUT), expand(plan, stack.workers)[which], NAMES, 1_000, Silent())
 
 

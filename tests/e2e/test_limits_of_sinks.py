@@ -12,7 +12,7 @@ from sinkbench.analysis.limits import CLIENT
 from sinkbench.limits import clients, measure, sinklimit
 from sinkbench.limits.sinklimit import SinkClient, sink_limit, sink_limit_again
 from sinkbench.limits.tune import TOO_SHORT, Point
-from sinkbench.plan.plan import PlanLoad, load_plan
+from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.consumers import Consume
 from sinkbench.services.worker import order
 from sinkbench.settings import CHECKOUT
@@ -25,6 +25,7 @@ from sinkbench.trial.names import PREFIX, Names, cleaning
 from tests.e2e.onetrial import index_with
 from tests.e2e.races import a_race, left_behind
 from tests.support.latest import summary_of
+from tests.support.trials import plan_in
 
 PLAN = "pipelines: [elasticsearch/camel-bulk, postgres/jdbc]\nlimits: true\n"
 TARGET = f"{PREFIX}test_limits"
@@ -32,8 +33,7 @@ TARGET = f"{PREFIX}test_limits"
 
 @pytest.fixture
 def bench(stack: LocalStack, tmp_path: Path) -> Iterator[Cluster]:
-    (tmp_path / "mine.yaml").write_text(PLAN)
-    bench = Cluster(stack, load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors"), CHECKOUT)
+    bench = Cluster(stack, plan_in(tmp_path, PLAN), CHECKOUT)
     yield bench
     assert left_behind(stack) == []
     bench.close()

@@ -13,9 +13,10 @@ from sinkbench.services.kafka import Kafka, Record, send
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink, sinks_of
 from sinkbench.stack.local import LocalStack
-from tests.e2e.failing import TOPIC, URL, changed, config_of, few, told
+from tests.e2e.failing import TOPIC, URL, changed, few, told
 from tests.e2e.races import remove_connectors
 from tests.support.commands import Run
+from tests.support.trials import config_of
 from tests.support.waiting import until
 
 USER, FULL = "reasons_reader", "reasons_full"

@@ -23,7 +23,7 @@ from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.security import Security, kept_security
 from sinkbench.trial.cluster import Cluster
-from tests.e2e.failing import TOPIC, URL, changed, config_of, told
+from tests.e2e.failing import TOPIC, URL, changed, told
 from tests.e2e.onetrial import one_trial
 from tests.e2e.ownstacks import own_stack
 from tests.e2e.races import remove_connectors
@@ -34,6 +34,7 @@ from tests.support.refusals import (
     refuse_wrong_passwords,
 )
 from tests.support.silent import Silent
+from tests.support.trials import config_of
 from tests.support.waiting import until
 
 OFFSET = 2500

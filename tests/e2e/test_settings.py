@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -37,13 +36,6 @@ trials: 1
 """
 OF_DATABASE = "SELECT setconfig FROM pg_db_role_setting"
 AFTER = {"pool_mode": "transaction", "default_pool_size": "10"}
-
-
-@pytest.fixture
-def database(stack: LocalStack) -> Iterator[psycopg.Connection]:
-    """A session that began before anything was set."""
-    with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as connection:
-        yield connection
 
 
 def pooler(stack: LocalStack) -> dict[str, str]:

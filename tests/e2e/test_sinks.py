@@ -196,12 +196,6 @@ def made(stack: LocalStack, database: psycopg.Connection, tmp_path: Path) -> Ite
     assert set(database.execute(EVERYTHING).fetchall()) == before
 
 
-@pytest.fixture
-def database(stack: LocalStack) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as connection:
-        yield connection
-
-
 def test_a_trigger_in_the_schema_file_works_with_its_function(
     stack: LocalStack, database: psycopg.Connection, made: Made
 ) -> None:

@@ -9,7 +9,6 @@ from rich.console import Console
 from sinkbench.analysis.latency import BOUNDED, GROWING
 from sinkbench.live.views import choose_ui
 from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import load_plan
 from sinkbench.plan.sizing import is_too_short
 from sinkbench.race.race import Race
 from sinkbench.race.resume import Journal
@@ -22,6 +21,7 @@ from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.workloads.drain import Pilot
 from tests.e2e.onetrial import checkout_with
 from tests.e2e.races import left_behind
+from tests.support.trials import plan_in
 from tests.support.undisturbed import undisturbed
 
 PILOT = "drain: {compiling_percent: 100, pilot_seconds: 1, warm_up_seconds: 4, timeout_seconds: 60}\ntrials: 1\n"
@@ -60,8 +60,7 @@ CREATE TRIGGER delayed BEFORE INSERT ON tides FOR EACH STATEMENT EXECUTE FUNCTIO
 def race(stack: LocalStack, folder: Path, plan: str, schema: str = "", drain: str = "") -> RunSummary:
     """A run of that plan in a checkout whose table has something added to it."""
     checkout = checkout_with(folder / "checkout", (CHECKOUT / "postgres" / "schema.sql").read_text() + schema)
-    (folder / "mine.yaml").write_text(plan + PILOT.replace("{", "{" + drain))
-    loaded = load_plan(folder / "mine.yaml", checkout / "connectors").seeded()
+    loaded = plan_in(folder, plan + PILOT.replace("{", "{" + drain), checkout / "connectors").seeded()
     results = RunFolder.create(folder / "results", loaded, checkout / "connectors")
     cells = expand(loaded, stack.workers)
     with closing(Cluster(stack, loaded, checkout)) as bench, choose_ui(Console(soft_wrap=True)) as ui:

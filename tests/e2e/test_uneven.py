@@ -15,7 +15,6 @@ from sinkbench.analysis.replication import topic_replication
 from sinkbench.errors import ReasonCode
 from sinkbench.load.records import keep_records
 from sinkbench.plan.entries import read_connector
-from sinkbench.plan.plan import load_plan
 from sinkbench.results import TrialRecord
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
@@ -27,6 +26,7 @@ from tests.e2e.onetrial import NAMES, index_with, one_trial, reasons_but_size
 from tests.e2e.ownstacks import own_stack
 from tests.e2e.races import remove_connectors
 from tests.support.silent import At, Silent
+from tests.support.trials import plan_in
 from tests.support.waiting import until
 
 OFFSET = 3500
@@ -207,8 +207,7 @@ def test_a_broker_that_came_back_leads_nothing_until_leaders_are_elected_and_the
 def test_what_leaders_alone_acknowledged_is_waited_for_until_the_others_have_it(
     stack: LocalStack, tmp_path: Path
 ) -> None:
-    (tmp_path / "mine.yaml").write_text(f"pipelines: [{JDBC}]\nload: {{partitions: 1, acks: 1}}\n")
-    plan = load_plan(tmp_path / "mine.yaml", CHECKOUT / "connectors")
+    plan = plan_in(tmp_path, f"pipelines: [{JDBC}]\nload: {{partitions: 1, acks: 1}}\n")
     kafka = Kafka(stack.endpoints.kafka)
     kafka.create_topic(NAMES.topic, 1, 3)
     seen_by_all(lambda: topic_codes(stack, 1) == [])

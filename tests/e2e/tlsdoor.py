@@ -3,12 +3,13 @@
 import base64
 import contextlib
 import ssl
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import httpx
 import trustme
+
+from tests.support.parrots import served
 
 # Of one connection only, or told anew by whoever answers.
 NOT_PASSED_ON = {"host", "connection", "authorization", "transfer-encoding", "content-length", "content-encoding"}
@@ -51,22 +52,7 @@ def door(target: str, ca: trustme.CA, user: str, password: str) -> Iterator[str]
         def log_message(self, format: str, *arguments: object) -> None:
             """Says nothing."""
 
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, request: object, client_address: object) -> None:
-            """Says nothing: a client that does not trust the certificate hangs up."""
-
-    server = Server(("127.0.0.1", 0), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ca.issue_cert("127.0.0.1").configure_cert(context)
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield f"https://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-        client.close()
+    with client, served(Handler, context) as port:
+        yield f"https://127.0.0.1:{port}"

@@ -4,6 +4,7 @@ import base64
 import contextlib
 import socket
 import socketserver
+import ssl
 import struct
 import threading
 from collections.abc import Iterator
@@ -52,10 +53,16 @@ class _Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     daemon_threads = True
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Says nothing: a client that does not trust the certificate hangs up."""
+
 
 @contextlib.contextmanager
-def _served(handler: type[socketserver.BaseRequestHandler]) -> Iterator[int]:
+def served(handler: type[socketserver.BaseRequestHandler], tls: ssl.SSLContext | None = None) -> Iterator[int]:
+    """The port of a service with this handler; it ends with the context."""
     server = _Server(("127.0.0.1", 0), handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
@@ -68,9 +75,9 @@ def _served(handler: type[socketserver.BaseRequestHandler]) -> Iterator[int]:
 
 def http_parrot() -> contextlib.AbstractContextManager[int]:
     """The port of an HTTP service that refuses everybody, and says with which user and password they came."""
-    return _served(_Http)
+    return served(_Http)
 
 
 def postgres_parrot() -> contextlib.AbstractContextManager[int]:
     """The port of a PostgreSQL that refuses everybody, and repeats the password."""
-    return _served(_Postgres)
+    return served(_Postgres)

@@ -1,5 +1,6 @@
 """Cells, trials, samples and runs that nobody took: each builder fills in what a test does not care about."""
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
@@ -11,8 +12,9 @@ from sinkbench.analysis.limits import with_block
 from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode
 from sinkbench.plan.cells import Cell
-from sinkbench.plan.plan import Plan
+from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.results import Audit, CellSummary, Limit, LimitInBlock, PlanRef, RatePerSecond, RunSummary, TrialRecord
+from sinkbench.settings import CHECKOUT
 from sinkbench.summary.selftest import PROBES
 from tests.support.reasons import because
 
@@ -20,6 +22,12 @@ from tests.support.reasons import because
 def plan_of(*pipelines: object, **keys: object) -> Plan:
     """A plan of these pipelines, or of postgres/jdbc."""
     return Plan.model_validate({"name": "p", "pipelines": list(pipelines) or ["postgres/jdbc"], **keys})
+
+
+def plan_in(folder: Path, text: str, connectors: Path = CHECKOUT / "connectors") -> Plan:
+    """The plan of this text, read from a file mine.yaml in that folder."""
+    (folder / "mine.yaml").write_text(text, encoding="utf-8")
+    return load_plan(folder / "mine.yaml", connectors)
 
 
 def a_cell(pipeline: str = "postgres/jdbc", multiple: int = 1, workers: int = 3, **fields: Any) -> Cell:
@@ -119,6 +127,12 @@ def limit_over(searched: Limit, *rates: float | None) -> Limit:
         for block, rate in enumerate(rates, start=1)
     ]
     return reduce(with_block, found, searched)
+
+
+def config_of(pipeline: str) -> dict[str, str]:
+    """What a connector file of the checkout holds."""
+    config: dict[str, str] = json.loads((CHECKOUT / "connectors" / f"{pipeline}.json").read_text())["config"]
+    return config
 
 
 def connectors_in(folder: Path, *pipelines: str, text: str = "{}") -> Path:

@@ -22,15 +22,10 @@ def test_a_record_stored_more_than_255_times_is_counted_in_full() -> None:
     assert audit_of(2, [1] * 70_000).result().duplicates == 69_999
 
 
-def test_lost_records_are_told_as_ranges() -> None:
+def test_records_that_are_lost_or_stored_twice_are_told_as_ranges() -> None:
     audit = audit_of(1000, [*range(17), *range(517, 900), *range(901, 1000)])
     assert [audit.lost_ranges(limit=limit) for limit in (1, 2)] == ["17-516 and 1 more", "17-516, 900"]
-
-
-def test_records_that_are_stored_twice_are_told_as_ranges() -> None:
-    # Within a chunk, and in two.
-    audit = audit_of(10, [0, 1, 1, 2], [2, 3, 9], [9, 9, 9])
-    assert (audit.duplicated_ranges(), audit.duplicated_ranges(limit=1)) == ("1-2, 9", "1-2 and 1 more")
+    assert audit_of(10, [0, 1, 1, 2], [2, 3, 9], [9, 9, 9]).duplicated_ranges(limit=1) == "1-2 and 1 more"
 
 
 @pytest.mark.parametrize(

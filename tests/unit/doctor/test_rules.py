@@ -18,6 +18,7 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.sinks.jdbcurl import JdbcUrl, jdbc_url
 from sinkbench.sinks.values import DataNode, SinkState
 from tests.support.doctorfacts import cluster, database, diagnosis, facts, found, jdbc, pooler, progress, search
+from tests.support.trials import config_of
 
 EVEN = {"tides": (100,) * 24}
 REFERENCE, POLLS = {"connector.class": REFERENCE_BULK}, {"consumer.override.max.poll.records": "2000"}
@@ -261,11 +262,6 @@ def test_the_page_has_a_heading_for_each_rule_and_no_other() -> None:
 
 
 FILES = sorted((CHECKOUT / "connectors").glob("*/*.json"))
-
-
-def config_of(pipeline: str) -> dict[str, str]:
-    config: dict[str, str] = json.loads((CHECKOUT / "connectors" / f"{pipeline}.json").read_text())["config"]
-    return config
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")

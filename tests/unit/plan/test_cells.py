@@ -11,7 +11,7 @@ from sinkbench.errors import PlanError
 from sinkbench.plan.cells import blocks, expand
 from sinkbench.plan.plan import load_plan
 from sinkbench.settings import CHECKOUT
-from tests.support.trials import a_cell, connectors_in, plan_of
+from tests.support.trials import a_cell, connectors_in, plan_in, plan_of
 
 
 def test_a_cell_is_a_pipeline_at_a_multiple_of_the_workers() -> None:
@@ -42,12 +42,11 @@ def test_the_default_plan_has_three_tasks_on_up_to_three_workers() -> None:
 
 
 def test_more_tasks_than_partitions_are_refused_with_the_line_of_the_multiple(tmp_path: Path) -> None:
-    connectors, path = connectors_in(tmp_path, "postgres/jdbc"), tmp_path / "mine.yaml"
+    connectors = connectors_in(tmp_path, "postgres/jdbc")
 
     def refusal(text: str, workers: int) -> str:
-        path.write_text(text)
         with pytest.raises(PlanError) as refused:
-            expand(load_plan(path, connectors), workers)
+            expand(plan_in(tmp_path, text, connectors), workers)
         return str(refused.value).replace(f"{tmp_path}/", "")
 
     own = "pipelines:\n  - pipeline: postgres/jdbc\n    multiples:\n      - 1\n      - 9\n"

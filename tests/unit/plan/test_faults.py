@@ -9,7 +9,7 @@ from sinkbench.plan.cells import expand
 from sinkbench.plan.faults import PlanFault
 from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.settings import CHECKOUT
-from tests.support.trials import connectors_in
+from tests.support.trials import connectors_in, plan_in
 
 BARE = """
 mode: faults
@@ -20,8 +20,7 @@ faults:
 
 
 def read(folder: Path, text: str) -> Plan:
-    (folder / "mine.yaml").write_text(text.lstrip())
-    return load_plan(folder / "mine.yaml", connectors_in(folder, "postgres/jdbc", "elasticsearch/camel-bulk"))
+    return plan_in(folder, text.lstrip(), connectors_in(folder, "postgres/jdbc", "elasticsearch/camel-bulk"))
 
 
 @pytest.mark.parametrize(
@@ -72,8 +71,7 @@ def test_each_pipeline_has_a_cell_for_each_fault_that_applies_to_it(tmp_path: Pa
     assert [cell.key for cell in cells] == [*both[:2], f"{jdbc}@1000!refuse sink", *both[2:]]
     # One pilot warms up all cells of a pipeline.
     assert {(cell.place, cell.mode) for cell in cells} == {(jdbc, "faults"), (bulk, "faults")}
-    (tmp_path / "again.yaml").write_text(plan.show())
-    assert load_plan(tmp_path / "again.yaml", tmp_path / "connectors").show() == plan.show()
+    assert plan_in(tmp_path, plan.show(), tmp_path / "connectors").show() == plan.show()
 
 
 @pytest.mark.parametrize("name", ["faults", "faults-long", "network", "sink-refuses", "killed-drain", "poison"])
@@ -90,8 +88,7 @@ def test_every_matrix_of_faults_can_be_raced_with_other_pipelines(name: str, tmp
     only = {cell.sink for cell in cells if cell.fault is not None and cell.fault.why == "no connection"}
     assert only <= {"postgres"}
     # As it is kept with its run.
-    (tmp_path / "again.yaml").write_text(plan.show())
-    assert load_plan(tmp_path / "again.yaml", CHECKOUT / "connectors").show() == plan.show()
+    assert plan_in(tmp_path, plan.show()).show() == plan.show()
     one = load_plan(file, CHECKOUT / "connectors", ["postgres/reference-copy"])
     assert {cell.label for cell in expand(one, 3)} == {"postgres/reference-copy"}
 

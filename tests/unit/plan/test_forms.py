@@ -9,8 +9,9 @@ from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.checks import POSITION, check_forms, filled_columns, refuse
 from sinkbench.plan.entries import read_connector
-from sinkbench.plan.plan import Plan, load_plan
+from sinkbench.plan.plan import Plan
 from sinkbench.settings import CHECKOUT
+from tests.support.trials import plan_in
 
 CONNECTORS = CHECKOUT / "connectors"
 COLUMNS = {"postgres": True, "elasticsearch": False}
@@ -18,8 +19,7 @@ ROW = "target: postgres/targets/row.sql"
 
 
 def read(folder: Path, *lines: str) -> Plan:
-    (folder / "mine.yaml").write_text("\n".join(lines) + "\n")
-    return load_plan(folder / "mine.yaml", CONNECTORS)
+    return plan_in(folder, "\n".join(lines) + "\n")
 
 
 def entry(keys: str) -> str:

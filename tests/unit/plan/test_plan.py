@@ -11,7 +11,7 @@ from sinkbench.plan.plan import Plan, load_plan
 from sinkbench.plan.sections import Prices, load_prices
 from sinkbench.suggest import did_you_mean, nearest
 from tests.support.counts import count
-from tests.support.trials import connectors_in
+from tests.support.trials import connectors_in, plan_in
 
 JDBC = "pipelines: [postgres/jdbc]\n"
 SUSTAIN, CAPACITY = f"mode: sustain\n{JDBC}", f"mode: capacity\n{JDBC}"
@@ -30,23 +30,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("plans")
 
 
-def read(folder: Path, connectors: Path, text: str) -> Plan:
-    path = folder / "mine.yaml"
-    path.write_text(text, encoding="utf-8")
-    return load_plan(path, connectors)
-
-
 def refusal(folder: Path, connectors: Path, text: str) -> str:
     """What is said about a plan, without the folder in front of each line."""
     with pytest.raises(PlanError) as refused:
-        read(folder, connectors, text)
+        plan_in(folder, text, connectors)
     return str(refused.value).replace(f"{folder}/", "")
 
 
 def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, connectors: Path) -> None:
     overrides = "{batch.size: 2000, flag: true, ratio: 0.5, text: a b}"
     entry = f"{{pipeline: postgres/jdbc, multiples: [2, 4], overrides: {overrides}, label: jdbc-2000}}"
-    plan = read(folder, connectors, f"multiples: [1]\npipelines:\n- postgres/jdbc\n- {entry}\n")
+    plan = plan_in(folder, f"multiples: [1]\npipelines:\n- postgres/jdbc\n- {entry}\n", connectors)
     first, second = plan.pipelines
     assert (plan.multiples_of(first), plan.multiples_of(second)) == ((1,), (2, 4))
     assert second.overrides == {"batch.size": "2000", "flag": "true", "ratio": "0.5", "text": "a b"}
@@ -152,17 +146,17 @@ def test_what_show_prints_is_the_same_plan_again(
     entries = ["postgres/jdbc", {"pipeline": "postgres/jdbc", "label": label, "overrides": {"a": override}}]
     keys = {"multiples": multiples, "pipelines": entries, "load": {"acks": acks}, "seed": seed}
     plan = Plan.model_validate({"name": "mine", **keys})
-    again = read(folder, connectors, plan.show())
+    again = plan_in(folder, plan.show(), connectors)
     assert again.show() == plan.show()
     assert again.sha256 == plan.sha256
 
 
 def test_the_digest_tells_what_is_measured_and_not_in_which_order(folder: Path, connectors: Path) -> None:
-    plan = read(folder, connectors, "pipelines: [postgres/jdbc]")
+    plan = plan_in(folder, "pipelines: [postgres/jdbc]", connectors)
     assert plan.seeded().seed is not None
     assert plan.seeded().sha256 == plan.sha256
-    assert read(folder, connectors, "pipelines: [postgres/jdbc]\ntrials: 4").sha256 != plan.sha256
-    assert read(folder, connectors, "# why\npipelines:\n- pipeline: postgres/jdbc").sha256 == plan.sha256
+    assert plan_in(folder, "pipelines: [postgres/jdbc]\ntrials: 4", connectors).sha256 != plan.sha256
+    assert plan_in(folder, "# why\npipelines:\n- pipeline: postgres/jdbc", connectors).sha256 == plan.sha256
 
 
 @settings(max_examples=count(40, 8))
@@ -171,7 +165,7 @@ def test_no_text_whatsoever_ends_in_anything_but_a_plan_or_a_plan_error(
     folder: Path, connectors: Path, text: str
 ) -> None:
     with pytest.raises(PlanError):
-        read(folder, connectors, text)
+        plan_in(folder, text, connectors)
 
 
 def test_the_nearest_name_is_the_one_spelled_most_alike_or_else_the_one_that_contains_it() -> None:
@@ -184,20 +178,20 @@ def test_the_nearest_name_is_the_one_spelled_most_alike_or_else_the_one_that_con
 
 def test_a_plan_of_ones_own_records_has_no_keys_of_noaas(folder: Path, connectors: Path) -> None:
     text = "pipelines: [postgres/jdbc]\nload: {keys: 7, record_bytes: 600, partitions: 6}"
-    plan = read(folder, connectors, text).with_records("orders.ndjson", "customer.id")
+    plan = plan_in(folder, text, connectors).with_records("orders.ndjson", "customer.id")
     assert (plan.load.records, plan.load.key, plan.load.partitions) == ("orders.ndjson", "customer.id", 6)
     shown = plan.show()
     assert "record_bytes" not in shown
-    assert read(folder, connectors, shown).load == plan.load
-    assert read(folder, connectors, shown).sha256 == plan.sha256
+    assert plan_in(folder, shown, connectors).load == plan.load
+    assert plan_in(folder, shown, connectors).sha256 == plan.sha256
     assert plan.with_records("noaa", None).load.key is None
     said = plan.with_records("t.csv", delimiter=";", header=False)
     assert (said.load.delimiter, said.load.header) == (";", False)
-    assert read(folder, connectors, said.show()).load == said.load
+    assert plan_in(folder, said.show(), connectors).load == said.load
     assert said.with_records("other.ndjson").load.delimiter is None
     for option in ({"header": True}, {"key": "customer.id"}):
         with pytest.raises(PlanError, match=f"--{next(iter(option))}: is for records of your own"):
-            read(folder, connectors, text).with_records(None, **option)
+            plan_in(folder, text, connectors).with_records(None, **option)
 
 
 def prices_in(folder: Path, text: str) -> Prices:

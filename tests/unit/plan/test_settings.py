@@ -7,11 +7,11 @@ import pytest
 from sinkbench.errors import PlanError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.checks import check_settings, check_variables, refuse
-from sinkbench.plan.plan import Plan, load_plan
-from sinkbench.sinks import settable_of_sinks
-from tests.support.trials import connectors_in
+from sinkbench.plan.plan import Plan
+from sinkbench.sinks import sink_kinds
+from tests.support.trials import connectors_in, plan_in
 
-SETTABLE = {**settable_of_sinks(), "tiny": {}}
+SETTABLE = {**{kind.name: kind.settable for kind in sink_kinds()}, "tiny": {}}
 BULK = "elasticsearch/camel-bulk"
 QUICK = "{postgres: {synchronous_commit: off}}"
 POOLED = "{pgbouncer: {pool_mode: session, default_pool_size: 20}}"
@@ -19,8 +19,7 @@ POOLED = "{pgbouncer: {pool_mode: session, default_pool_size: 20}}"
 
 def read(folder: Path, *entries: str, more: str = "") -> Plan:
     connectors = connectors_in(folder, "postgres/jdbc", "elasticsearch/camel-bulk", "tiny/one")
-    (folder / "mine.yaml").write_text("pipelines:\n" + "".join(f"  - {entry}\n" for entry in entries) + more)
-    return load_plan(folder / "mine.yaml", connectors)
+    return plan_in(folder, "pipelines:\n" + "".join(f"  - {entry}\n" for entry in entries) + more, connectors)
 
 
 def refusal(plan: Plan, stack_file: str | None = None) -> str:
@@ -47,8 +46,7 @@ def test_settings_are_shown_and_part_of_the_digest(tmp_path: Path) -> None:
     hasty = read(tmp_path, "{pipeline: postgres/jdbc, acks: 1}")
     assert "synchronous_commit: 'off'" in plan.show() or "synchronous_commit: off" in plan.show()
     assert len({plan.sha256, bare.sha256, hasty.sha256}) == 3
-    (tmp_path / "mine.yaml").write_text(plan.show())
-    again = load_plan(tmp_path / "mine.yaml", tmp_path / "connectors")
+    again = plan_in(tmp_path, plan.show(), tmp_path / "connectors")
     assert (again.pipelines[0].settings, again.sha256) == (plan.pipelines[0].settings, plan.sha256)
 
 

@@ -16,7 +16,6 @@ from sinkbench.load.records import keep_records
 from sinkbench.plan.cells import expand
 from sinkbench.plan.checks import lone_queue
 from sinkbench.plan.entries import read_connector
-from sinkbench.plan.plan import load_plan
 from sinkbench.race import preparation
 from sinkbench.race.preparation import check_plan
 from sinkbench.settings import CHECKOUT
@@ -24,7 +23,7 @@ from sinkbench.sinks import sink_kind
 from sinkbench.stack import Endpoint, Endpoints
 from sinkbench.stack.local import VARIABLES
 from sinkbench.topology import KafkaNodes, Topology, load_topology
-from tests.support.trials import connectors_in
+from tests.support.trials import connectors_in, plan_in
 
 CONNECTORS = CHECKOUT / "connectors"
 SMALL, PUBLISHED = Topology(), load_topology("published", CHECKOUT, CHECKOUT)
@@ -43,8 +42,7 @@ def stack(layout: Topology | None = SMALL) -> Any:
 
 def refused(folder: Path, text: str, on: Any = None, connectors: Path = CONNECTORS) -> list[str]:
     """The lines with which a plan is refused, without the folder; none if it is not."""
-    (folder / "mine.yaml").write_text(text)
-    plan, at = load_plan(folder / "mine.yaml", connectors), on or stack()
+    plan, at = plan_in(folder, text, connectors), on or stack()
     try:
         with keep_records(plan.load, lambda: at.endpoints) as records:
             check_plan(plan, expand(plan, 3), at, records)
@@ -235,9 +233,7 @@ def test_records_of_ones_own_have_the_keys_and_the_form_that_a_pipeline_needs(
 
 
 def test_records_that_cannot_be_read_are_named_with_their_line_or_option(tmp_path: Path) -> None:
-    text = "pipelines: [postgres/jdbc]\nload:\n  records: nowhere.json\n"
-    (tmp_path / "mine.yaml").write_text(text)
-    plan = load_plan(tmp_path / "mine.yaml", CONNECTORS)
+    plan = plan_in(tmp_path, "pipelines: [postgres/jdbc]\nload:\n  records: nowhere.json\n")
     assert plan.where_records == f"{tmp_path}/mine.yaml:3: load.records"
     assert plan.with_records("elsewhere.json", None).where_records == "--records"
 
@@ -277,10 +273,9 @@ def test_a_topic_has_as_many_copies_as_the_brokers_can_keep_and_demand(
 
 
 def test_the_brokers_of_clusters_of_ones_own_are_asked_before_anything_is_made(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text("pipelines: [postgres/jdbc]\nload: {partitions: 3}\n")
     settings = {"broker_settings": lambda names: dict.fromkeys(names, "2"), "topics": lambda: ["there"]}
     kafka = SimpleNamespace(brokers=lambda: {1, 2, 3}, **settings)
-    plan = load_plan(tmp_path / "mine.yaml", CONNECTORS)
+    plan = plan_in(tmp_path, "pipelines: [postgres/jdbc]\nload: {partitions: 3}\n")
     cluster: Any = SimpleNamespace(plan=plan, stack=stack(None), kafka=kafka, records=None)
     with pytest.raises(PlanError, match=f"mine.yaml:2: load.replication is 1, and {FEW}"):
         preparation.validate_configs(cluster, [], print)

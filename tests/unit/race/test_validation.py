@@ -10,11 +10,11 @@ import pytest
 
 from sinkbench.errors import ConnectError, PlanError
 from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import Plan, load_plan
+from sinkbench.plan.plan import Plan
 from sinkbench.race.preparation import unread, validate_configs
 from sinkbench.services.connect import Validation
-from sinkbench.settings import CHECKOUT
 from sinkbench.trial.cluster import Cluster
+from tests.support.trials import plan_in
 
 SAID = Validation(frozenset({"name", "connector.class", "topics", "tasks.max", "batch.size"}), {}, {})
 
@@ -46,8 +46,7 @@ class Asked:
 
 
 def asked(folder: Path, text: str, said: Validation | ConnectError = SAID) -> Asked:
-    (folder / "mine.yaml").write_text(text)
-    return Asked(load_plan(folder / "mine.yaml", CHECKOUT / "connectors"), said)
+    return Asked(plan_in(folder, text), said)
 
 
 def refusal(cluster: Asked) -> str:

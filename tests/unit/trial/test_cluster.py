@@ -13,7 +13,6 @@ from loadgen.summary import Summary
 from sinkbench.analysis.settable import Given
 from sinkbench.errors import Interrupted, ReasonCode, TrialFailed
 from sinkbench.plan.cells import Cell
-from sinkbench.plan.plan import load_plan
 from sinkbench.plan.sections import PlanLoad
 from sinkbench.services.connect import REBALANCE_SECONDS, ConnectCluster
 from sinkbench.sinks import Capabilities, Created
@@ -26,7 +25,7 @@ from tests.support.endpoints import endpoints
 from tests.support.fakecluster import Quiet
 from tests.support.ports import free_ports
 from tests.support.summaries import summary
-from tests.support.trials import a_cell, connectors_in
+from tests.support.trials import a_cell, connectors_in, plan_in
 
 FILE = {"name": "mine", "config": {"connector.class": "A", "topics": "tides", "tasks.max": "3", "batch.size": "500"}}
 
@@ -34,9 +33,9 @@ CELL = a_cell(multiple=2)
 
 
 def cluster_of(folder: Path, free_bytes: int | None = None) -> Cluster:
-    connectors_in(folder, "postgres/jdbc", text=json.dumps(FILE))
-    (folder / "plan.yaml").write_text("pipelines: [postgres/jdbc]\n")
-    plan = load_plan(folder / "plan.yaml", folder / "connectors")
+    plan = plan_in(
+        folder, "pipelines: [postgres/jdbc]\n", connectors_in(folder, "postgres/jdbc", text=json.dumps(FILE))
+    )
     stack = SimpleNamespace(endpoints=endpoints(), usage=lambda: Usage(free_bytes=free_bytes))
     return Cluster(cast(Stack, stack), plan, folder)
 
