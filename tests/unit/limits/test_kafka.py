@@ -163,7 +163,7 @@ def test_claims_read_the_rates_and_the_bytes_of_kafka_alone() -> None:
     assert range_of(stored, one, "records_per_second").low == 90_000
     assert ratio_of(stored, (half, one), "records_per_second").high == pytest.approx(56 / 90)
     assert ratio_of(stored, (half, one), "wire_bytes").estimate == pytest.approx(6 / 522)
-    with pytest.raises(Untold, match="one block has no range"):
+    with pytest.raises(Untold, match="1 block, of which nothing is told"):
         range_of(stored, CellOf(label="once"), "records_per_second")
     assert range_of((run_summary(limits=[HALF]), ()), half, "partition_ratio").high == 1.5
     with pytest.raises(Untold, match="not finished"):
