@@ -78,17 +78,13 @@ def perf_test(bootstrap: str, settings: Mapping[str, str] = MappingProxyType({})
 
 def java_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """The settings of a secured stack's clients by the names of Kafka's Java client; none without security."""
-    if not settings:
-        return {}
-    login = "org.apache.kafka.common.security.scram.ScramLoginModule"
-    user, password = settings["sasl.username"], settings["sasl.password"]
-    return {
-        "security.protocol": settings["security.protocol"],
-        "sasl.mechanism": settings["sasl.mechanism"],
-        "sasl.jaas.config": f'{login} required username="{user}" password="{password}";',
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": settings["ssl.ca.location"],
-    }
+    found = {name: settings[name] for name in ("security.protocol", "sasl.mechanism") if name in settings}
+    if user := settings.get("sasl.username"):
+        login = "org.apache.kafka.common.security.scram.ScramLoginModule"
+        found["sasl.jaas.config"] = f'{login} required username="{user}" password="{settings["sasl.password"]}";'
+    if "ssl.ca.location" in settings:
+        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": settings["ssl.ca.location"]}
+    return found
 
 
 def printed(process: "subprocess.Popen[str]") -> str:

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import urllib3
+import websocket
 from kubernetes.client import ApiClient, ApiException, CoreV1Api
 from kubernetes.config import ConfigException, list_kube_config_contexts, load_incluster_config, load_kube_config
 from kubernetes.stream import stream
 from kubernetes.stream.ws_client import WSClient
 from kubernetes.utils.quantity import parse_quantity
-from websocket import WebSocketException
 
 from sinkbench.errors import StackError
 from sinkbench.stack import Allowance, Facts, Faults, ServiceState, Usage
@@ -32,7 +32,9 @@ from sinkbench.stack.operators import PODS, NotThere, Object, find, name_of
 from sinkbench.stack.podjvms import COMMAND, PodJvms
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-READY_SECONDS, SIGNAL_SECONDS = 240.0, 10.0
+READY_SECONDS, SIGNAL_SECONDS, ANSWER_SECONDS = 240.0, 10.0, 10.0
+# Of the connections to shells, which have no such setting.
+websocket.setdefaulttimeout(ANSWER_SECONDS)
 SIGNALS = {"kill": "KILL", "stop": "TERM", "freeze": "STOP", "thaw": "CONT"}
 
 
@@ -62,7 +64,13 @@ class Api:
         """Raises StackError, which names verb and resource if the account lacks a right."""
         with api_errors():
             return self._client.call_api(
-                path, method, auth_settings=["BearerToken"], response_type="object", _return_http_data_only=True, **more
+                path,
+                method,
+                auth_settings=["BearerToken"],
+                response_type="object",
+                _return_http_data_only=True,
+                _request_timeout=ANSWER_SECONDS,
+                **more,
             )
 
     def path(self, resource: str) -> str:
@@ -97,7 +105,7 @@ class Api:
         opened = self.shell(pod, f"kill -s {signal} -- -1", stderr=True)
         try:
             # The shell may end with the container.
-            with contextlib.suppress(WebSocketException):
+            with contextlib.suppress(websocket.WebSocketException):
                 opened.run_forever(SIGNAL_SECONDS)
         finally:
             # Its own `close` leaves a socket open that the other side has closed.
@@ -245,12 +253,15 @@ class KubernetesStack(ExternalStack):
         """Waits until the service answers, in the same pod or in the one that replaces it."""
 
         def asked() -> Mapping[str, Any]:
-            with contextlib.suppress(StackError):
+            try:
                 self._discover()
+            except StackError as error:
+                # The other pods answer meanwhile.
+                said = str(error)
+                return {service: lambda: said}
             return checks(self._endpoints, loadgens=True)
 
         await_ready([service], asked, dict, partial(self.log_tail, lines=LOG_LINES), READY_SECONDS)
-        self._discover()
 
 
 def used_by_pods(summary: Mapping[str, Any], namespace: str) -> dict[str, tuple[float, float]]:

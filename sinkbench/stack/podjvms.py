@@ -1,12 +1,16 @@
 """CPU time of the parts of JVMs in pods, which no metric of Kubernetes has: a shell in each pod's first container reads
 its threads whenever it is asked, and ends with its connection."""
 
+import math
 import re
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
+from typing import TypeVar
 
 from kubernetes.stream.ws_client import WSClient
 from websocket import WebSocketException
@@ -17,8 +21,11 @@ from sinkbench.stack.operators import Object, name_of
 from sinkbench.stack.processes import cpu_seconds
 
 COMMAND = "while read -r _; do cat /proc/[0-9]*/task/[0-9]*/stat 2>/dev/null; echo .; done"
-ANSWER_SECONDS, RETRY_SECONDS = 0.3, 60.0
+ANSWER_SECONDS, RETRY_SECONDS = 0.3, 10.0
+MOST_AT_ONCE = 16
 _END = ".\n"
+T = TypeVar("T")
+Found = TypeVar("Found")
 _THREAD = re.compile(r"^(\d+) \((.*)\) ")
 
 
@@ -38,12 +45,12 @@ class _Shell:
         self.is_asked = True
 
     def answer(self, until: float) -> dict[str, float] | None:
-        """CPU seconds by part; None if there is no answer until then. OSError without a shell or a JVM."""
+        """CPU seconds by part; None without an answer until then. OSError without a shell, StackError without a JVM."""
         while not self.text.endswith(_END):
             if (left := until - time.monotonic()) <= 0:
                 return None
             self.client.update(left)
-            self.text += self.client.read_stdout()
+            self.text += self.client.read_stdout(timeout=0)
             if not self.client.is_open():
                 raise ConnectionError("the shell has ended")
         lines, self.text, self.is_asked = self.text.splitlines(), "", False
@@ -56,7 +63,7 @@ class _Shell:
         for part, seconds in self.used.values():
             parts[part] = parts.get(part, 0.0) + seconds
         if COMPILER not in parts:
-            raise ConnectionError("there is no JVM")
+            raise StackError("there is no JVM")
         return parts
 
 
@@ -70,32 +77,38 @@ class PodJvms:
 
     def seconds(self, pods: Iterable[Object]) -> dict[str, dict[str, float]]:
         """CPU seconds so far by part and pod, of each with a JVM whose shell answers at once."""
-        there = {name_of(pod): pod for pod in pods}
+        there = {pod["metadata"]["uid"]: pod for pod in pods}
         with self._one_reader:
             for gone in self._shells.keys() - there.keys():
                 self._end(gone)
-            for name in there:
-                self._try(name, lambda name: self._ask(name, there[name]))
-            until, found = time.monotonic() + ANSWER_SECONDS, dict[str, dict[str, float] | None]()
-            for pod in list(self._shells):
-                self._try(pod, lambda pod: found.update({pod: self._shells[pod].answer(until)}))
-        return {pod: parts for pod, parts in found.items() if parts is not None}
+            closed = [uid for uid in there.keys() - self._shells if time.monotonic() >= self._not_before.get(uid, 0.0)]
+            if closed:
+                with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+                    list(pool.map(partial(self._try, self._start), closed, [there[uid] for uid in closed]))
+            for uid in list(self._shells):
+                self._try(_Shell.ask, uid, self._shells[uid])
+            until, found = time.monotonic() + ANSWER_SECONDS, dict[str, dict[str, float]]()
+            for uid in list(self._shells):
+                if (parts := self._try(partial(_Shell.answer, until=until), uid, self._shells[uid])) is not None:
+                    found[name_of(there[uid])] = parts
+        return found
 
-    def _ask(self, name: str, pod: Object) -> None:
-        if name not in self._shells and time.monotonic() >= self._not_before.get(name, 0.0):
-            self._shells[name] = _Shell(self._open(pod))
-        if name in self._shells:
-            self._shells[name].ask()
+    def _start(self, pod: Object) -> None:
+        self._shells[pod["metadata"]["uid"]] = _Shell(self._open(pod))
 
-    def _try(self, pod: str, act: Callable[[str], None]) -> None:
+    def _try(self, act: Callable[[T], Found], uid: str, of: T) -> Found | None:
+        """None if that fails: then it is tried again later, in a pod that may run a shell and has a JVM."""
         try:
-            act(pod)
-        except (StackError, OSError, WebSocketException):
-            self._not_before[pod] = time.monotonic() + RETRY_SECONDS
-            self._end(pod)
+            return act(of)
+        except (OSError, WebSocketException):
+            self._not_before[uid] = time.monotonic() + RETRY_SECONDS
+        except StackError:
+            self._not_before[uid] = math.inf
+        self._end(uid)
+        return None
 
-    def _end(self, pod: str) -> None:
-        if (shell := self._shells.pop(pod, None)) is not None:
+    def _end(self, uid: str) -> None:
+        if (shell := self._shells.pop(uid, None)) is not None:
             with suppress(OSError, WebSocketException):
                 # As `close`, without waiting for an answer.
                 shell.client.sock.shutdown()

@@ -14,7 +14,7 @@ TOKEN = re.compile(r"[0-9a-f]{6}")
 
 def names_of(tokens: str) -> re.Pattern[str]:
     """Matches the names that trials and pilots of runs create; `tokens` is a pattern of these runs."""
-    number = r"[0-9]{3,}([_-](renamed|second))?|(pilot|canary)([_-][0-9]+)?|limit([_-].+)?"
+    number = r"[0-9]{3,}([_-](renamed|second))?(-reader[0-9]+)?|(pilot|canary)([_-][0-9]+)*|limit([_-].+)?"
     return re.compile(rf"tides[_-]({tokens})[_-]({number})")
 
 

@@ -129,7 +129,7 @@ class Resources:
     @property
     def reader_groups(self) -> list[str]:
         """The cell's further consumer groups."""
-        return [f"{self.names.connector}-reader{number}" for number in range(self.cell.readers)]
+        return [group_of(f"{self.names.connector}-reader{number}") for number in range(self.cell.readers)]
 
     def remove_connector(self) -> None:
         self.stop_connector()

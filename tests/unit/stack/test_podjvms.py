@@ -19,7 +19,7 @@ from tests.support.waiting import until
 COMPILES = "open('/proc/self/comm', 'w').write('C2 CompilerThre'); print(flush=True)\nwhile True: sum(range(1000))"
 
 
-CONNECT, POSTGRES = ({"metadata": {"name": name}} for name in ("connect-0", "postgres-0"))
+CONNECT, POSTGRES = ({"metadata": {"name": name, "uid": name}} for name in ("connect-0", "postgres-0"))
 
 
 class Shell:
@@ -41,7 +41,10 @@ class Shell:
             more = os.read(self._out.fileno(), 1 << 16)
             self._text, self._open = self._text + more.decode(errors="replace"), bool(more)
 
-    def read_stdout(self) -> str:
+    def read_stdout(self, timeout: float | None = None) -> str:
+        # As the client does, which waits for what is not there.
+        while not self._text and timeout is None:
+            self.update(1)
         text, self._text = self._text, ""
         return text
 
