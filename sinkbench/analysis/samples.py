@@ -269,17 +269,22 @@ def jvm_cpu_per_million(samples: Sequence[Sample], records: int) -> dict[str, Jv
 def compiling_share(samples: Sequence[Sample], start: float, end: float) -> float | None:
     """The share of compilation in the CPU time of all services, at most 1; None if unknown. With the workers' JMX
     only, it is the share of the workers' CPU time, which is no less; elapsed time may exceed CPU time."""
-    # Counters are read less often than a window lasts, and would appear constant beyond the last reading.
-    ending = COMPILER if any(name.endswith(COMPILER) for each in samples for name in each.signs) else _ELAPSED
-    read_at = [each.seconds for each in samples if any(name.endswith(ending) for name in each.signs)]
-    end = min(end, read_at[-1]) if read_at else end
-    if compiling := jvm_cpu_seconds(samples, COMPILER, start, end):
-        spent: float | None = sum(compiling.values())
-        services = cpu_between(samples, start, end).items()
-        used = sum(seconds for name, seconds in services if name != CONTROLLER and seconds is not None)
-    else:
-        spent, used = _count(samples, _ELAPSED, start, end), _count(samples, _CPU, start, end) or 0.0
-    return None if spent is None or used <= 0 else min(spent / used, 1.0)
+
+    def until(ending: str) -> float:
+        # Counters are read less often than a window lasts, and would appear constant beyond the last reading.
+        read_at = [each.seconds for each in samples if any(name.endswith(ending) for name in each.signs)]
+        return min(end, read_at[-1]) if read_at else end
+
+    compiling = jvm_cpu_seconds(samples, COMPILER, start, until(COMPILER))
+    services = cpu_between(samples, start, until(COMPILER)).items()
+    used = sum(seconds for name, seconds in services if name != CONTROLLER and seconds is not None)
+    spent, elapsed = sum(compiling.values()), _count(samples, _ELAPSED, start, until(_ELAPSED))
+    # Of other services' threads alone it would be too low.
+    if elapsed is not None and (used <= 0 or "connect" not in compiling):
+        spent, used = elapsed, _count(samples, _CPU, start, until(_ELAPSED)) or 0.0
+    elif not compiling:
+        return None
+    return None if used <= 0 else min(spent / used, 1.0)
 
 
 def _count(samples: Sequence[Sample], sign: str, start: float, end: float) -> float | None:

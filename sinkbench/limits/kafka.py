@@ -1,8 +1,10 @@
 """Kafka alone: the rates of producers and consumers without Connect and a sink, by Kafka's own perf-test programs or a
-load generator. The rate is what they tell, so without the start of a JVM; of several producers it is the sum."""
+load generator. The rate is what they tell, so without the start of a JVM; of several producers that of the slowest one,
+times their number."""
 
 import math
 import resource
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,6 +15,7 @@ from functools import partial
 import psutil
 
 from sinkbench.analysis.limits import KAFKA_ALONE
+from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ServiceError
 from sinkbench.limits.measure import LimitJob, kafka_limit
 from sinkbench.limits.programs import PerfTest, consumed, delayed, perf_test, printed, produced
@@ -28,6 +31,8 @@ from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.observer import Observer
 
 SECONDS = 2.5
+MOST_TIMES = 4
+"""How many times that of one producer several ones have at most."""
 HELD_SECONDS = 10.0
 """Duration where brokers are held to a share of the cores: a compilation that takes half a second takes them five."""
 WARM_SECONDS = 60.0
@@ -73,7 +78,9 @@ class KafkaAlone:
         first = min(FIRST_RATE * (ONE_BY_ONE if load.mode == "latency" else 1.0), load.records_per_second or math.inf)
 
         def at(seconds: float, rate: float) -> Point:
-            return Point(records_for(rate, seconds, maximum=most), load.producers)
+            # Each producer has a JVM of its own to warm up.
+            longer = seconds * min(load.producers, MOST_TIMES)
+            return Point(records_for(rate, longer, maximum=most), load.producers)
 
         if load.cores is None:
             return lengthen(lambda point: self.measure(point, observer), partial(at, SECONDS), first)
@@ -150,7 +157,7 @@ class KafkaAlone:
         cluster, load, names = self.cluster, self.load, self.names
         observer.phase("producing")
         readers = [programs.consume(names.topic, records) for _ in range(load.readers)]
-        before, used = look(cluster), clients_seconds()
+        before, used = self._look(), clients_seconds()
         if load.by == "loadgen":
             changed = load.model_dump(include=_OF_LOADGEN)
             loaded = cluster.load(names, records, lambda done: observer.progress(done, records), changed)
@@ -170,7 +177,7 @@ class KafkaAlone:
             found = replace(found, figures={**found.figures, "partition_ratio": round(max(kept) / min(kept), 3)})
         if load.mode == "consume":
             observer.phase("consuming")
-            before, used = look(cluster), clients_seconds()
+            before, used = self._look(), clients_seconds()
             if load.by == "loadgen":
                 found = kafka_limit(cluster, names, records, 1, observer.progress)
             else:
@@ -179,8 +186,13 @@ class KafkaAlone:
             return found
         # Nobody tells the CPU time of loadgen's consumers.
         spent = None if load.mode == "consume" and load.by == "loadgen" else clients_seconds() - used
-        costs = with_costs(found.records_per_second, before, look(cluster), records, spent)
+        costs = with_costs(found.records_per_second, before, self._look(), records, spent)
         return replace(costs, figures=found.figures)
+
+    def _look(self) -> Sample:
+        """Without the brokers that have none of its partitions."""
+        found, idle = look(self.cluster), [*self.cluster.stack.endpoints.brokers][self.load.brokers or sys.maxsize :]
+        return replace(found, cpu_seconds={name: used for name, used in found.cpu_seconds.items() if name not in idle})
 
     def _held(self) -> AbstractContextManager[None]:
         """Until the context ends the brokers have only what the load gives them. A race without `hold` is refused."""

@@ -103,12 +103,13 @@ def last_line(said: str) -> str:
 
 
 def produced(said: Sequence[str], records: int) -> Measured:
-    """The rate of producers that printed this, what they sent for a record, and the slowest one's acknowledgments."""
+    """The rate of equal producers that printed this, while the slowest one sent; what they sent for a record, and the
+    slowest one's acknowledgments."""
     rates = [float(re.findall(r"records sent, ([\d.]+) records/sec", text)[-1]) for text in said]
     sent = [float(re.findall(r"producer-metrics:outgoing-byte-total\S*\s*:\s*([\d.]+)", text)[-1]) for text in said]
     slow = [float(re.findall(r"([\d.]+) ms 99th", text)[-1]) for text in said]
     figures = {"wire_bytes": round(sum(sent) / records, 1), "ack_p99_ms": max(slow)}
-    return Measured(round(sum(rates), 1), figures=figures)
+    return Measured(round(min(rates) * len(rates), 1), figures=figures)
 
 
 def delayed(said: str) -> Measured:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from sinkbench.errors import StackError
 
@@ -32,11 +33,12 @@ def held_to(pids: Collection[int], cores: float | None, memory_bytes: int | None
         limits["cpu"] = {"cpu.max": f"{quota} {PERIOD}"} if _is_unified() else former
     if memory_bytes is not None:
         limits["memory"] = {"memory.max" if _is_unified() else "memory.limit_in_bytes": f"{memory_bytes}"}
+    groups = {(controller, pid): _group_of(controller, pid) for controller in CONTROLLERS for pid in pids}
     try:
         _hold(pids, limits)
         yield
     finally:
-        release(pids)
+        release(pids, groups)
 
 
 def _hold(pids: Collection[int], limits: Mapping[str, Mapping[str, str]]) -> None:
@@ -51,16 +53,30 @@ def _hold(pids: Collection[int], limits: Mapping[str, Mapping[str, str]]) -> Non
         raise StackError(f"no control group of {' and '.join(limits)} in {CGROUPS}: {error.strerror}") from None
 
 
-def release(pids: Collection[int]) -> None:
-    """Ends what a killed controller, or this one, has held processes to, and removes groups whose process has died."""
+def release(pids: Collection[int], former: Mapping[tuple[str, int], Path] = MappingProxyType({})) -> None:
+    """Ends what a killed controller, or this one, has held processes to, and removes groups whose process has died.
+    Processes go to their `former` groups, by controller and process; where that is not known, to the root's."""
     for controller in CONTROLLERS:
         for group in _root(controller).glob(f"{PREFIX}*"):
-            pid = int(group.name.removeprefix(PREFIX))
-            if pid in pids:
-                with suppress(ProcessLookupError):
-                    (_root(controller) / "cgroup.procs").write_text(f"{pid}")
-            if pid in pids or not (group / "cgroup.procs").read_text():
-                group.rmdir()
+            pid = int(group.name.removeprefix(PREFIX)) if group.name.removeprefix(PREFIX).isdecimal() else 0
+            # Somebody else's, or of another account's processes, stays.
+            with suppress(OSError):
+                inside = (group / "cgroup.procs").read_text().split()
+                for each in inside if pid in pids else ():
+                    with suppress(ProcessLookupError):
+                        (former.get((controller, pid), _root(controller)) / "cgroup.procs").write_text(each)
+                if pid in pids or (pid and not inside):
+                    group.rmdir()
+
+
+def _group_of(controller: str, pid: int) -> Path:
+    """The group that the process is in, the root's if it cannot be told or is one of ours."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+            _, names, path = line.split(":", 2)
+            if (controller in names.split(",") or (_is_unified() and not names)) and PREFIX not in path:
+                return _root(controller) / path.lstrip("/")
+    return _root(controller)
 
 
 def _is_unified() -> bool:

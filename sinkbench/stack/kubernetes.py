@@ -30,6 +30,7 @@ from sinkbench.stack.connectors import KafkaConnectors
 from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.operators import PODS, NotThere, Object, find, name_of
 from sinkbench.stack.podjvms import COMMAND, PodJvms
+from sinkbench.topology import service_of
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 READY_SECONDS, SIGNAL_SECONDS, ANSWER_SECONDS = 240.0, 10.0, 10.0
@@ -185,9 +186,11 @@ class KubernetesStack(ExternalStack):
         seconds, held = ({node: _total(used, pods, part) for node, pods in self._pods.items()} for part in (0, 1))
         jvms = self._jvms.seconds([each for each in there.values() if name_of(each) in self._lives])
         parts = {node: _summed(jvms, pods) for node, pods in self._pods.items()}
+        # Without one of its nodes a service's time would fall.
+        lacking = {service_of(node) for node, found in parts.items() if not found}
         return Usage(
             cpu_seconds=seconds,
-            jvm_cpu_seconds={node: found for node, found in parts.items() if found},
+            jvm_cpu_seconds={node: found for node, found in parts.items() if service_of(node) not in lacking},
             memory_bytes=held,
             troubles=self._changes(there),
         )

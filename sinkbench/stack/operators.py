@@ -114,7 +114,10 @@ def _add_own(found: Found, pods: Sequence[Object], list_of: List) -> None:
 
 
 def _add_pooler(pooler: Object, host: str, found: Found, pods: Sequence[Object]) -> None:
-    """Adds a Pooler by its pods' metrics. It has the users and databases of its Cluster, and a closed console."""
+    """Adds a Pooler by its pods' metrics, unless these have TLS by an authority of somebody's. It has the users and
+    databases of its Cluster, and a closed console."""
+    if pooler["spec"].get("monitoring", {}).get("tls", {}).get("enabled"):
+        return
     given, running = pooler["spec"]["pgbouncer"], _running(pods, {POOLER: name_of(pooler)}, "Pooler")
     found.sections["pgbouncer"] = {
         **found.sections["postgres"],

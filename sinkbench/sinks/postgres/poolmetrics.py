@@ -19,6 +19,8 @@ ANSWER_SECONDS = 5.0
 # PgBouncer's own, since 1.24.
 DEFAULTS = {"pool_mode": "session", "default_pool_size": "20", "max_client_conn": "100"}
 DEFAULTS |= {"max_prepared_statements": "200"}
+OF_EACH = ("default_pool_size", "max_client_conn")
+"""What each pod has of its own."""
 CLIENTS = ("cl_active", "cl_waiting")
 SERVERS = ("sv_active", "sv_idle", "sv_used", "sv_tested", "sv_login")
 Row = dict[str, Any]
@@ -31,6 +33,8 @@ class PoolMetrics(AbstractContextManager["PoolMetrics"]):
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._urls, self._settings = endpoint.options[METRICS].split(), {**DEFAULTS, **endpoint.options}
+        for each in OF_EACH:
+            self._settings[each] = str(int(self._settings[each]) * len(self._urls))
         self._http = http_client(Access(), ANSWER_SECONDS)
 
     def __exit__(self, *raised: object) -> None:

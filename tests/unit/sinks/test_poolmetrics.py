@@ -42,7 +42,7 @@ def test_connections_and_waits_of_all_pods_are_those_of_the_metrics(monkeypatch:
     assert len(pooler.rows("SERVERS")) == 8
     pooler.others = set(sorted(pooler.clients())[:3])
     assert pooler.connections().signs["other_pool_clients"] == 3
-    assert pooler.read() == SinkPooling("session", 10, 200)
+    assert pooler.read() == SinkPooling("session", 20, 200)
 
 
 def test_an_exporter_that_reaches_no_pgbouncer_is_not_one_without_clients(monkeypatch: pytest.MonkeyPatch) -> None:

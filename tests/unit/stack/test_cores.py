@@ -32,6 +32,11 @@ def test_a_process_is_held_and_let_go(busy: psutil.Process) -> None:
     own = Path(f"/proc/{busy.pid}/cgroup")
     if not can_hold():
         pytest.skip("no control groups for this account")
+    before = own.read_text()
+    with held_to([busy.pid], 0.2, None):
+        assert own.read_text() != before
+    # A limit that others have set holds again.
+    assert own.read_text() == before
     with held_to([busy.pid], 0.2, None):
         held = share(busy)
         assert f"sinkbench-{busy.pid}" in own.read_text()
