@@ -150,7 +150,7 @@ def _told(read: Callable[[], Range], bounds: Bounds, words: str) -> _Part:
     value, ends = significant(found.estimate), f"{significant(found.low)}-{significant(found.high)}"
     # What is exact has no range.
     outcome, text = decided(found, bounds), words.format(value if found.low == found.high else f"{value} ({ends})")
-    crossed = " or ".join(f"{end:g}" for end in bounds.ends)
+    crossed = " and ".join(f"{end:g}" for end in bounds.ends if found.low <= end <= found.high)
     return _Part(
         outcome, text, f"noise: {text} crosses {crossed}" if outcome is Outcome.UNTOLD else _off(found, bounds)
     )
