@@ -24,6 +24,7 @@ from sinkbench.sinks import open_sink
 from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
+from sinkbench.trial.names import is_ours
 from tests.e2e.onetrial import one_trial
 from tests.e2e.otherservices import sasl_broker
 from tests.e2e.tlsdoor import door
@@ -139,7 +140,7 @@ def names_of_trials(stack: LocalStack) -> list[str]:
     found += httpx.get(f"{stack.endpoints.sinks['elasticsearch'].address}/_cat/indices?h=index").text.split()
     with psycopg.connect(stack.endpoints.sinks["postgres"].address) as connection:
         found += [name for (name,) in connection.execute("SELECT tablename FROM pg_tables").fetchall()]
-    return [name for name in found if name.startswith(("tides_", "tides-"))]
+    return [name for name in found if name.startswith("tides_") or is_ours(name)]
 
 
 @pytest.mark.long
