@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from sinkbench.services.connect import ConnectCluster
@@ -52,6 +53,13 @@ def stack(settings: Settings) -> Iterator[LocalStack]:
     stack.down()
     # The logs stay, for whoever asks why a test has failed.
     shutil.rmtree(settings.home / "data")
+
+
+@pytest.fixture
+def database(stack: LocalStack) -> Iterator[psycopg.Connection]:
+    """A session of PostgreSQL that began before the test has set anything."""
+    with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as connection:
+        yield connection
 
 
 @pytest.fixture(scope="package")
