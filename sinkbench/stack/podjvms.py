@@ -4,7 +4,8 @@ its threads whenever it is asked, and ends with its connection."""
 import math
 import re
 import time
-from collections.abc import Callable, Iterable
+import weakref
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -74,6 +75,7 @@ class PodJvms:
         self._shells: dict[str, _Shell] = {}
         self._not_before: dict[str, float] = {}
         self._one_reader = Lock()
+        weakref.finalize(self, _end_all, self._shells)
 
     def seconds(self, pods: Iterable[Object]) -> dict[str, dict[str, float]]:
         """CPU seconds so far by part and pod, of each with a JVM whose shell answers at once."""
@@ -108,7 +110,11 @@ class PodJvms:
         return None
 
     def _end(self, uid: str) -> None:
-        if (shell := self._shells.pop(uid, None)) is not None:
-            with suppress(OSError, WebSocketException):
-                # As `close`, without waiting for an answer.
-                shell.client.sock.shutdown()
+        _end_all({uid: self._shells.pop(uid)} if uid in self._shells else {})
+
+
+def _end_all(shells: Mapping[str, _Shell]) -> None:
+    for shell in shells.values():
+        with suppress(OSError, WebSocketException):
+            # As `close`, without waiting for an answer.
+            shell.client.sock.shutdown()

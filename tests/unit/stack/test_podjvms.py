@@ -97,10 +97,13 @@ def test_a_pod_without_a_jvm_or_a_shell_is_not_asked_all_the_time(command: list[
 
 def test_what_answers_too_late_is_read_the_next_time(compiler: subprocess.Popen[bytes]) -> None:
     slow = ["sh", "-c", COMMAND.replace("do cat", "do sleep 0.5; cat")]
-    jvms = PodJvms(lambda _: Shell(slow))
+    opened: list[Shell] = []
+    jvms = PodJvms(lambda _: opened.append(Shell(slow)) or opened[-1])
     assert jvms.seconds([CONNECT]) == {}
     assert COMPILER in until(lambda: jvms.seconds([CONNECT]), 10)["connect-0"]
-    assert jvms.seconds([]) == {}
+    # Whoever forgets it leaves no shell.
+    del jvms
+    assert opened[0].process.returncode is not None
 
 
 def test_without_the_right_nothing_is_visible() -> None:
