@@ -95,14 +95,18 @@ def test_a_pod_without_a_jvm_or_a_shell_is_not_asked_all_the_time(command: list[
     assert len(opened) == 1
 
 
-def test_what_answers_too_late_is_read_the_next_time(compiler: subprocess.Popen[bytes]) -> None:
-    slow = ["sh", "-c", COMMAND.replace("do cat", "do sleep 0.5; cat")]
+def test_what_answers_too_late_is_read_the_next_time_and_whoever_forgets_it_leaves_no_shell(
+    compiler: subprocess.Popen[bytes],
+) -> None:
     opened: list[Shell] = []
-    jvms = PodJvms(lambda _: opened.append(Shell(slow)) or opened[-1])
-    assert jvms.seconds([CONNECT]) == {}
-    assert COMPILER in until(lambda: jvms.seconds([CONNECT]), 10)["connect-0"]
-    # Whoever forgets it leaves no shell.
-    del jvms
+
+    def read() -> None:
+        slow = ["sh", "-c", COMMAND.replace("do cat", "do sleep 0.5; cat")]
+        jvms = PodJvms(lambda _: opened.append(Shell(slow)) or opened[-1])
+        assert jvms.seconds([CONNECT]) == {}
+        assert COMPILER in until(lambda: jvms.seconds([CONNECT]), 10)["connect-0"]
+
+    read()
     assert opened[0].process.returncode is not None
 
 
