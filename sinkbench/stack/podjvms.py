@@ -35,29 +35,27 @@ class _Shell:
     """The latest CPU seconds of each thread that has a part stay counted when it has ended."""
 
     client: WSClient
-    is_asked: bool = False
     text: str = ""
     used: dict[str, tuple[str, float]] = field(default_factory=dict)
 
     def ask(self) -> None:
-        # What was late is still to come.
-        if not self.is_asked:
-            self.client.write_stdin("\n")
-        self.is_asked = True
+        # Always: the client does not see what TLS has already decrypted until more comes.
+        self.client.write_stdin("\n")
 
     def answer(self, until: float) -> dict[str, float] | None:
         """CPU seconds by part; None without an answer until then. OSError without a shell, StackError without a JVM."""
-        while not self.text.endswith(_END):
-            if (left := until - time.monotonic()) <= 0:
-                return None
+        while not self.text.endswith(_END) and (left := until - time.monotonic()) > 0:
             self.client.update(left)
             self.text += self.client.read_stdout(timeout=0)
             if not self.client.is_open():
                 raise ConnectionError("the shell has ended")
-        lines, self.text, self.is_asked = self.text.splitlines(), "", False
+        whole, end, self.text = self.text.rpartition(_END)
+        if not end:
+            self.text = whole + self.text
+            return None
         # The client keeps all that it has read until then.
         self.client.read_all()
-        for line in lines:
+        for line in whole.splitlines():
             if (thread := _THREAD.match(line)) and (part := part_of(thread[2])):
                 self.used[thread[1]] = part, cpu_seconds(line.encode(), ended_children=False)
         parts: dict[str, float] = {}
