@@ -96,6 +96,8 @@ def served(workers: int, slow: float) -> Iterator[str]:
 @contextmanager
 def objects(cluster: Cluster, partitions: int) -> Iterator[None]:
     """The topic, what its group has committed, the index and the table."""
+    # A client remembers the partitions of a topic.
+    cluster.refresh()
     sinks = [cluster.sink(name) for name in SINKS]
 
     def clean() -> None:
