@@ -12,8 +12,14 @@ from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import Section, YamlFile, mistake
 
 COUNTED = (
-    *("lost", "duplicates", "connections", "clients", "connections_left", "copies", "failed_tasks"),
-    "recovery_failed_tasks",
+    "lost",
+    "duplicates",
+    "connections",
+    "clients",
+    "connections_left",
+    "copies",
+    "failed_tasks",
+    "failed_in_fault",
 )
 """Figures that are exact, so that one trial decides."""
 STANDBY = ("standby_lag_bytes", "standby_lag_ms")

@@ -37,7 +37,7 @@ _PATHS = {
     "connections_left": "recovery.connections_left",
     "copies": "durability.nodes",
     "failed_tasks": "failed_tasks",
-    "recovery_failed_tasks": "recovery.failed_tasks",
+    "failed_in_fault": "recovery.failed_tasks",
 }
 
 
@@ -115,13 +115,14 @@ def _spread(stored: Stored, wanted: CellOf, figure: str) -> Spread:
     if figure in ("failed_tasks", "copies"):
         # Tasks that FAILED make a cell invalid, and are counted all the same; copies do not hang on whether it is warm.
         why = ""
-    if spread is not None and len(spread.values) < FEWEST_TRIALS:
-        why = (
-            why
-            or f"{counted(len(spread.values), 'trial')}, of which nothing is told; race with --trials {FEWEST_BLOCKS}"
-        )
     if why or spread is None:
         raise Untold(f"{figure} of {cell.cell}: {why or 'not measured'}")
+    return _enough(spread, f"{figure} of {cell.cell}", "trial")
+
+
+def _enough(spread: Spread, of: str, one: str) -> Spread:
+    if (count := len(spread.values)) < FEWEST_TRIALS:
+        raise Untold(f"{of}: {counted(count, one)}, of which nothing is told; race with --trials {FEWEST_BLOCKS}")
     return spread
 
 
@@ -136,10 +137,7 @@ def _of_kafka(alone: Limit, figure: str) -> Spread:
     spread = alone.spread if figure == "records_per_second" else spread_of(found)
     if spread is None:
         raise Untold(f"{figure} of {alone.way}: {alone.note or 'not measured'}")
-    if len(spread.values) < FEWEST_TRIALS:
-        few = counted(len(spread.values), "block")
-        raise Untold(f"{figure} of {alone.way}: {few}, of which nothing is told; race with --trials {FEWEST_BLOCKS}")
-    return spread
+    return _enough(spread, f"{figure} of {alone.way}", "block")
 
 
 def _bracket(cell: CellSummary) -> Spread | None:

@@ -71,8 +71,10 @@ def check_plan(plan: Plan, cells: Sequence[Cell], stack: Stack, records: KeptRec
 
 def _place(stack: Stack, service: str) -> str | None:
     """Where a service of others is; None if it is sinkbench's own."""
+    if not stack.endpoints.shared:
+        return None
     there = stack.endpoints.sinks.get(service)
-    return None if not stack.endpoints.shared else stack.name if there is None else f"{stack.name} ({there.shown})"
+    return stack.name if there is None else f"{stack.name} ({there.shown})"
 
 
 def _check_programs(plan: Plan, stack: Stack) -> Iterator[str]:

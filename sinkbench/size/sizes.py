@@ -24,8 +24,6 @@ LEAST_P99_MS = 1.0
 MOST_TASKS = 1_000
 OUTAGE_SECONDS = 3_600
 _DAY = 86_400
-# Of two shares, in spite of rounding.
-_EQUAL = 1e-6
 # Services that use less of the CPU time are no part of the path.
 _LEAST_SHARE = 0.01
 
@@ -293,13 +291,14 @@ def under_load(one: Measured, curve: Curve, cell: CellSummary, services: Sequenc
     along the first one below the lowest load, where a record takes no less than there. None without loads."""
     drain, highest = cpu_of(services, cell), float(curve.at([cell.tasks])[0, 0])
     copies = max(1.0, load.tasks / cell.tasks)
-    share = load.rate / highest / copies
+    # Equal shares are equal in spite of rounding.
+    share = round(load.rate / highest / copies, 9)
+    loads = [(round((each.offered_records_per_second or 0) / highest, 9), each) for each in one.loads if each.passed]
     known = {
-        each.offered_records_per_second / highest: each.offered_records_per_second / highest * seconds / drain
-        for each in one.loads
-        if each.passed and each.offered_records_per_second and drain and (seconds := cpu_of(services, each))
+        at: at * seconds / drain
+        for at, each in sorted(loads, key=lambda load: load[0])
+        if 0 < at < 1 and drain and (seconds := cpu_of(services, each))
     }
-    known = {at: cores for at, cores in sorted(known.items()) if at < 1}
     if not known:
         return None
     shares, cores = [*known, 1.0], [*known.values(), 1.0]
@@ -307,11 +306,8 @@ def under_load(one: Measured, curve: Curve, cell: CellSummary, services: Sequenc
     # Above the drain's rate a record takes what it took there.
     taken = float(np.interp(share, shares, cores) * max(1.0, share) - slope * max(shares[0] - share, 0))
     # Between two loads it is within what was measured.
-    above = next((each for each in shares if each >= share * (1 - _EQUAL)), 1.0)
-    times = max(
-        copies if copies > 1 else 0.0, share / above, shares[0] / share if share < shares[0] * (1 - _EQUAL) else 0.0
-    )
-    return exactly(taken / share, 1.0 if math.isclose(times, 1.0) else times)
+    times = shares[0] / share if share < shares[0] else share / min((at for at in shares if at >= share), default=1.0)
+    return exactly(taken / share, max(times, copies) if copies > 1 else times)
 
 
 def on_path(cell: CellSummary) -> list[str]:
