@@ -15,7 +15,7 @@ import os
 import statistics
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 import psutil
 import uvicorn
@@ -25,17 +25,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from benchmarks.ownstack import local_cluster
 from loadgen.server import quiet_config
 from sinkbench.plan.plan import Plan
-from sinkbench.race.leftovers import check_alone
-from sinkbench.race.lock import only_race
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.connect_metrics import CLIENT, CONSUMER, FETCH, OTHERS, PROCESS, SIGNS, ConnectMetrics
 from sinkbench.services.kafka import group_of
-from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks import SinkReading
 from sinkbench.stack import Usage
-from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.sampler import Sampler, Sources
@@ -175,17 +172,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20)
     seconds = parser.parse_args().seconds
-    stack = LocalStack(load_settings())
-    with only_race(stack.lock_file, CHECKOUT, PLAN.name):
-        running = stack.start_id() is not None
-        try:
-            stack.up(lambda line: None)
-            with closing(Cluster(stack, PLAN, CHECKOUT)) as cluster:
-                check_alone(cluster)
-                report(cluster, seconds)
-        finally:
-            if not running:
-                stack.down()
+    with local_cluster(PLAN) as cluster:
+        report(cluster, seconds)
 
 
 if __name__ == "__main__":

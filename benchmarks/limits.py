@@ -27,17 +27,14 @@ from pathlib import Path
 
 from psycopg.conninfo import conninfo_to_dict
 
+from benchmarks.ownstack import local_cluster
 from loadgen.options import load_from
 from sinkbench.analysis.intervals import ratio_by_block
 from sinkbench.limits.clients import make_records
 from sinkbench.limits.sinklimit import POOL_BYTES, SinkClient, sink_limit
 from sinkbench.limits.tune import Point
 from sinkbench.plan.plan import Plan
-from sinkbench.race.leftovers import check_alone
-from sinkbench.race.lock import only_race
-from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.sinks import Destination, Sink, open_writer
-from sinkbench.stack.local import LocalStack
 from sinkbench.stack.tools import find_postgres
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names, cleaning
@@ -242,18 +239,9 @@ def main() -> None:
     given = parser.parse_args()
     if unknown := sorted(set(given.parts) - set(PARTS)):
         parser.error(f"no such part: {', '.join(unknown)}")
-    stack = LocalStack(load_settings())
-    with only_race(stack.lock_file, CHECKOUT, PLAN.name):
-        running = stack.start_id() is not None
-        try:
-            stack.up(lambda line: None)
-            with closing(Cluster(stack, PLAN, CHECKOUT)) as cluster:
-                check_alone(cluster)
-                for part in given.parts or PARTS:
-                    report(cluster, part, given.blocks, given.seconds, given.seed)
-        finally:
-            if not running:
-                stack.down()
+    with local_cluster(PLAN) as cluster:
+        for part in given.parts or PARTS:
+            report(cluster, part, given.blocks, given.seconds, given.seed)
 
 
 if __name__ == "__main__":
