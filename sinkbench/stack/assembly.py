@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 from pydantic import ValidationError
@@ -24,6 +24,14 @@ from sinkbench.stack.registry import NOWHERE, Place, ServiceSpec, sink_service, 
 Check = Callable[[], str | None]
 """Returns None when ready, else what is missing."""
 POLL_SECONDS, LOG_LINES = 0.25, 15
+Name = TypeVar("Name")
+Answer = TypeVar("Answer")
+
+
+def at_once(asks: Mapping[Name, Callable[[], Answer]]) -> dict[Name, Answer]:
+    """Calls all of these at the same time; returns what they return."""
+    with ThreadPoolExecutor(max_workers=max(len(asks), 1)) as pool:
+        return dict(zip(asks, pool.map(lambda ask: ask(), asks.values()), strict=True))
 
 
 def await_ready(
@@ -41,28 +49,24 @@ def await_ready(
     which are ready, and returns those that it has not started yet."""
     ready: set[str] = set()
     deadline = time.monotonic() + seconds
-    with ThreadPoolExecutor(max_workers=max(len(names), 1)) as pool:
-        while True:
-            waiting, asks = start(ready), checks()
-            asked = [name for name in names if name not in ready | waiting]
-            answers = pool.map(lambda ask: ask(), [asks.get(name, lambda: "it does not run") for name in asked])
-            reasons = dict(zip(asked, answers, strict=True))
-            for name in [name for name, reason in reasons.items() if reason is None]:
-                ready.add(name)
-                say(f"{name} is ready")
-            left = [name for name in names if name not in ready]
-            if not left:
-                return
-            down = ended()
-            for name in left:
-                if name in reasons and name in down:
-                    raise StackError(
-                        f"{name} died while starting ({down[name]}); the end of its log:\n{log_tail(name)}"
-                    )
-            if time.monotonic() > deadline:
-                why = reasons.get(left[0], "not started")
-                raise StackError(f"{left[0]} was not ready in {seconds:.0f} s: {why}\n{log_tail(left[0])}")
-            time.sleep(POLL_SECONDS)
+    while True:
+        waiting, asks = start(ready), checks()
+        asked = [name for name in names if name not in ready | waiting]
+        reasons = at_once({name: asks.get(name, lambda: "it does not run") for name in asked})
+        for name in [name for name, reason in reasons.items() if reason is None]:
+            ready.add(name)
+            say(f"{name} is ready")
+        left = [name for name in names if name not in ready]
+        if not left:
+            return
+        down = ended()
+        for name in left:
+            if name in reasons and name in down:
+                raise StackError(f"{name} died while starting ({down[name]}); the end of its log:\n{log_tail(name)}")
+        if time.monotonic() > deadline:
+            why = reasons.get(left[0], "not started")
+            raise StackError(f"{left[0]} was not ready in {seconds:.0f} s: {why}\n{log_tail(left[0])}")
+        time.sleep(POLL_SECONDS)
 
 
 def get(endpoint: Endpoint, path: str, timeout_seconds: float) -> httpx.Response | str:

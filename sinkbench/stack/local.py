@@ -213,7 +213,7 @@ class LocalStack(Stack):
         """Resumes all processes that a killed controller left frozen, or held to a share of the cores."""
         pids = self._supervisor.pids().values()
         release(pids)
-        for pid in filter(processes.is_suspended, pids):
+        for pid in pids:
             processes.resume(pid)
 
     def _start_missing(self, say: Say) -> None:

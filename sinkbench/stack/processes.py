@@ -136,13 +136,6 @@ def resume(pid: int) -> None:
             psutil.Process(each).resume()
 
 
-def is_suspended(pid: int) -> bool:
-    try:
-        return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
-    except psutil.Error:
-        return False
-
-
 def command_line(pid: int) -> list[str]:
     """Returns the words of a process's command line; empty if it is gone or not visible."""
     try:

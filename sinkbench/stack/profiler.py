@@ -52,8 +52,8 @@ class Profiler:
             for name, pid in jvms.items():
                 # Most threads in native methods wait there.
                 events = ("settings=profile", "jdk.NativeMethodSample#enabled=false")
-                self._jcmd(pid, "JFR.start", "name=sinkbench", *events)
-                recordings.callback(self._jcmd, pid, "JFR.stop", "name=sinkbench", f"filename={place}/{name}.jfr")
+                _do("jcmd", pid, "JFR.start", "name=sinkbench", *events)
+                recordings.callback(_do, "jcmd", pid, "JFR.stop", "name=sinkbench", f"filename={place}/{name}.jfr")
             yield
 
     def draw(self, folder: Path, title: str) -> dict[str, Counter[str]]:
@@ -79,11 +79,8 @@ class Profiler:
         text.unlink()
         return found
 
-    def _jcmd(self, pid: int, *words: str) -> None:
-        _do([str(find_java() / "bin" / "jcmd"), str(pid), *words])
-
     def _convert(self, *words: str | Path) -> None:
-        _do([str(find_java() / "bin" / "java"), "-jar", str(self._converter), *map(str, words)])
+        _do("java", "-jar", self._converter, *words)
 
 
 def _of_perf(file: Path) -> Counter[str]:
@@ -96,8 +93,9 @@ def _of_perf(file: Path) -> Counter[str]:
     return found
 
 
-def _do(command: list[str]) -> None:
-    done = run(command)
+def _do(program: str, *words: object) -> None:
+    """Runs a program of the JDK. Raises StackError, with the last line that it says."""
+    done = run([str(find_java() / "bin" / program), *map(str, words)])
     if done.returncode:
         told = (done.stdout + done.stderr).strip().splitlines()
-        raise StackError(f"{Path(command[0]).name} {command[1]}: {(told or ['no message'])[-1]}")
+        raise StackError(f"{program} {words[0]}: {(told or ['no message'])[-1]}")

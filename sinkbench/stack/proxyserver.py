@@ -6,7 +6,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -83,7 +83,7 @@ class Toxiproxy:
 
 
 PROGRAM = "github.com/Shopify/toxiproxy/v2/cmd/server"
-START_SECONDS, END_SECONDS, POLL_SECONDS = 15.0, 5.0, 0.05
+START_SECONDS, POLL_SECONDS = 15.0, 0.05
 
 
 @dataclass(frozen=True)
@@ -170,9 +170,6 @@ class Proxies:
                     time.sleep(POLL_SECONDS)
                 yield proxy
         finally:
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(END_SECONDS)
             process.kill()
             process.wait()
 

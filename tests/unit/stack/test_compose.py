@@ -230,23 +230,21 @@ def test_one_answer_of_the_engine_has_cpu_time_and_memory() -> None:
     assert used_by({"cpu_stats": {"cpu_usage": {"total_usage": 0}}, "memory_stats": {}}) == (None, None)
 
 
-class Engine:
+def engine_of(found: list[Container]) -> SimpleNamespace:
     """An engine with these containers; each has used 1.5 CPU seconds."""
-
-    project = ""
-
-    def __init__(self, found: list[Container]) -> None:
-        self.containers = lambda: found
-        self.used = lambda each: (1.5, 2.0)
-        self.out_of_memory: Any = lambda since, until: set()
-        self.inspect: Any = lambda each: {"State": {}}
-        self.log_tail = lambda each, lines: "its log"
-        self.process_id = lambda each: None
-        self.data_root = lambda: "/"
-        self.project_of = lambda host: None
+    return SimpleNamespace(
+        containers=lambda: found,
+        used=lambda each: (1.5, 2.0),
+        out_of_memory=lambda since, until: set(),
+        inspect=lambda each: {"State": {}},
+        log_tail=lambda each, lines: "its log",
+        process_id=lambda each: None,
+        data_root=lambda: "/",
+        project_of=lambda host: None,
+    )
 
 
-def cli_of(config: dict[str, Any], engine: Engine, left: list[Container]) -> SimpleNamespace:
+def cli_of(config: dict[str, Any], engine: SimpleNamespace, left: list[Container]) -> SimpleNamespace:
     """The command of a project with these services; `up` fails, and leaves these containers."""
 
     def run(*arguments: str, **_: object) -> Any:
@@ -266,7 +264,7 @@ def opened(
     left: list[Container] | None = None,
     **settings: Any,
 ) -> ComposeStack:
-    engine = Engine(found)
+    engine = engine_of(found)
     monkeypatch.setattr(compose, "DockerEngine", lambda project: engine)
     monkeypatch.setattr(compose, "ComposeCli", lambda *_: cli_of(config, engine, left or []))
     return ComposeStack(Settings(**settings).with_layout(layout), Path("/a b/checkout"))
@@ -348,13 +346,6 @@ def test_every_variable_of_the_compose_file_is_a_setting_with_the_same_default()
     assert own.pop("SINKBENCH_PLAN") == ""
     assert own == {name: defaults()[name] for name in own}
     assert set(found) - set(own) == {"SINKBENCH_PLAN", "DOCKER_SOCKET", "COMPOSE_PROJECT_NAME"}
-
-
-def test_the_example_shows_every_setting_with_its_default() -> None:
-    lines = (CHECKOUT / ".env.example").read_text().splitlines()
-    shown = dict(line.removeprefix("#").split("=", 1) for line in lines if re.match(r"#[A-Z_]+=", line))
-    assert shown.pop("DOCKER_SOCKET") == "/var/run/docker.sock"
-    assert shown == defaults()
 
 
 def test_the_published_file_has_the_nodes_and_sizes_of_the_published_topology() -> None:
