@@ -108,16 +108,8 @@ class LocalStack(Stack):
         return endpoints_of(self._place())
 
     def services(self) -> list[ServiceState]:
-        programs = {program.name: program for program in self._supervisor.programs()}
-        states = []
-        for service in self._names:
-            program = programs.get(service)
-            if program is None or program.state == "STOPPED":
-                states.append(ServiceState(service, "stopped", None, ""))
-            else:
-                state, code = ("running", None) if program.running else ("dead", program.exit_code)
-                states.append(ServiceState(service, state, program.pid or None, program.detail, code))
-        return states
+        there = {each.name: each for each in self._supervisor.programs()}
+        return [there.get(name) or ServiceState(name, "stopped", None, "") for name in self._names]
 
     def usage(self) -> Usage:
         return self._meter.read()

@@ -244,7 +244,7 @@ class PostgresRoles(Roles):
                 _asked_at("pgbouncer", pgbouncer_endpoint(self._place()).address, command)
 
     def _runs(self, name: str) -> bool:
-        return any(each.name == name and each.running for each in self._processes.programs())
+        return name in self._processes.pids()
 
     @staticmethod
     def _wait(until: Callable[[], bool], seconds: float, otherwise: str) -> None:

@@ -14,7 +14,6 @@ from sinkbench.settings import CHECKOUT, Settings, load_settings
 from sinkbench.sinks.postgres.roles import PRIMARY_FILE, PostgresRoles, farthest, pointed_at, waiting_for
 from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
-from sinkbench.stack.processes import Program
 from sinkbench.stack.registry import OwnNodes
 
 
@@ -26,8 +25,8 @@ class Processes:
     dead: set[str] = field(default_factory=set)
     told: list[str] = field(default_factory=list)
 
-    def programs(self) -> list[Program]:
-        return [Program(name, name, "", 0 if name in self.dead else 1, "") for name in self.names]
+    def pids(self) -> dict[str, int]:
+        return {name: 1 for name in self.names if name not in self.dead}
 
     def start(self, name: str) -> None:
         self.told.append(f"start {name}")
