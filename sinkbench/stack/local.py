@@ -20,7 +20,7 @@ from sinkbench.stack.home import Home
 from sinkbench.stack.meter import Meter
 from sinkbench.stack.profiler import Profiler
 from sinkbench.stack.proxyserver import Proxies
-from sinkbench.stack.registry import OwnNodes, Place, Roles
+from sinkbench.stack.registry import Place, Roles
 from sinkbench.stack.smalldisk import SmallDisks, unmount_small_disk
 from sinkbench.stack.tools import ensure_distributions, find_java, run
 from sinkbench.topology import Topology, check_memory, service_of
@@ -92,9 +92,8 @@ class LocalStack(Stack):
 
     @cached_property
     def _roles(self) -> dict[str, Roles]:
-        own = OwnNodes(self._home.place, self._supervisor, self._home.data)
         return {
-            spec.name: spec.roles(own)
+            spec.name: spec.roles(self._home.place, self._supervisor)
             for spec in specs().values()
             if spec.roles is not None and len(self.layout.of(spec.name)) > 1
         }

@@ -14,7 +14,6 @@ from sinkbench.settings import CHECKOUT, Settings, load_settings
 from sinkbench.sinks.postgres.roles import PRIMARY_FILE, PostgresRoles, farthest, pointed_at, waiting_for
 from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
-from sinkbench.stack.registry import OwnNodes
 
 
 @dataclass
@@ -56,8 +55,7 @@ def processes(settings: Settings) -> Processes:
 
 
 def roles_of(settings: Settings, processes: Processes) -> PostgresRoles:
-    home = Home(settings)
-    return PostgresRoles(OwnNodes(home.place, processes, home.data))
+    return PostgresRoles(Home(settings).place, processes)
 
 
 def primary_file(settings: Settings) -> Path:
