@@ -31,16 +31,12 @@ OF_NO_SERVICE = re.compile(r"SINKBENCH_(STACK|PLAN|THRESHOLDS|LIVE_PORT|[A-Z]+_M
 READY_SECONDS, MORE_SECONDS, USUAL_NODES = 120.0, 10.0, 7
 # The process of a killed service ends at once, except for pending writes in the kernel.
 GONE_SECONDS = 10.0
-PLUGINS = frozenset(
-    {
-        "io.debezium.connector.jdbc.JdbcSinkConnector",
-        "org.apache.camel.kafkaconnector.CamelSinkConnector",
-        "sinkbench.reference.ElasticsearchBulkConnector",
-        "sinkbench.reference.PostgresCopyConnector",
-    }
+PLUGINS = (
+    "io.debezium.connector.jdbc.JdbcSinkConnector",
+    "org.apache.camel.kafkaconnector.CamelSinkConnector",
+    "sinkbench.reference.ElasticsearchBulkConnector",
+    "sinkbench.reference.PostgresCopyConnector",
 )
-
-
 VARIABLES = frozenset(
     {
         *("JAVA_HOME", "JAVA_OPTIONS", "KAFKA_LIBS", "KAFKA_HEAP", "KAFKA_SETTINGS", "PGBOUNCER_BIN", "POSTGRES_BIN"),

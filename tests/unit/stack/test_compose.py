@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from ruamel.yaml import YAML
@@ -73,24 +74,17 @@ CLUSTERS = [
 Made = Callable[..., ComposeCli]
 
 
-class Ran(list[tuple[list[str], dict[str, str]]]):
-    """What `docker` was asked, and with which environment."""
-
-    def __call__(self, command: list[str], environment: dict[str, str] | None = None, folder: object = None) -> Any:
-        self.append((command, environment or {}))
-        return SimpleNamespace(returncode=0, stdout="", stderr="")
-
-
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
-    found = Ran()
+def ran(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """What runs `docker`: it is called with the words of the command, and with their environment."""
+    found = Mock(return_value=SimpleNamespace(returncode=0, stdout="", stderr=""))
     monkeypatch.setattr(compose, "run", found)
     monkeypatch.setattr(compose.shutil, "which", lambda name: name)
     return found
 
 
 @pytest.fixture
-def cli(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_settings: None) -> Made:
+def cli(ran: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_settings: None) -> Made:
     """Makes a command for settings with these values, and none of the machine's."""
 
     def made(**given: str) -> ComposeCli:
@@ -111,22 +105,22 @@ def cli(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_settings: 
     ],
 )  # fmt: skip
 def test_settings_choose_the_files_unless_the_user_names_them(
-    given: dict[str, str], files: list[str], cli: Made, ran: Ran, tmp_path: Path
+    given: dict[str, str], files: list[str], cli: Made, ran: Mock, tmp_path: Path
 ) -> None:
     (tmp_path / "compose.override.yml").write_text("services: {}\n")
     cli(**given).run("down")
     named = [part for file in files for part in ("--file", file)]
-    assert ran[-1][0] == ["docker", "compose", *named, "--progress", "plain", "down"]
+    assert ran.call_args.args[0] == ["docker", "compose", *named, "--progress", "plain", "down"]
     # What .env names counts, too.
     (tmp_path / ".env").write_text("SINKBENCH_SECURITY=on\nCOMPOSE_FILE=docker-compose.yml:docker-compose.secure.yml\n")
     cli().run("down")
-    assert "--file" not in ran[-1][0]
+    assert "--file" not in ran.call_args.args[0]
 
 
-def test_the_settings_in_force_reach_compose_with_the_ports_of_further_nodes(cli: Made, ran: Ran) -> None:
+def test_the_settings_in_force_reach_compose_with_the_ports_of_further_nodes(cli: Made, ran: Mock) -> None:
     given = {"KAFKA_PORT": "21000", "PORT_OFFSET": "100", "TOPOLOGY": "published", "POSTGRES_MEMORY": "5g"}
     cli(**{f"SINKBENCH_{name}": value for name, value in given.items()}).run("up")
-    environment = ran[-1][1]
+    environment = ran.call_args.args[1]
     assert environment["SINKBENCH_KAFKA_PORT"] == "21100"
     assert (environment["KAFKA_2_PORT"], environment["KAFKA_3_PORT"]) == ("21102", "21104")
     assert (environment["ELASTICSEARCH_3_PORT"], environment["POSTGRES_2_PORT"]) == ("19302", "15533")
