@@ -2,10 +2,10 @@
 addresses, checks, variables and dependencies of a whole stack."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 from pydantic import ValidationError
@@ -24,6 +24,14 @@ from sinkbench.stack.registry import NOWHERE, Place, ServiceSpec, sink_service, 
 Check = Callable[[], str | None]
 """Returns None when ready, else what is missing."""
 POLL_SECONDS, LOG_LINES = 0.25, 15
+Name = TypeVar("Name")
+Answer = TypeVar("Answer")
+
+
+def at_once(asks: Mapping[Name, Callable[[], Answer]]) -> dict[Name, Answer]:
+    """Calls all of these at the same time; returns what they return."""
+    with ThreadPoolExecutor(max_workers=max(len(asks), 1)) as pool:
+        return dict(zip(asks, pool.map(lambda ask: ask(), asks.values()), strict=True))
 
 
 def await_ready(
@@ -41,28 +49,24 @@ def await_ready(
     which are ready, and returns those that it has not started yet."""
     ready: set[str] = set()
     deadline = time.monotonic() + seconds
-    with ThreadPoolExecutor(max_workers=max(len(names), 1)) as pool:
-        while True:
-            waiting, asks = start(ready), checks()
-            asked = [name for name in names if name not in ready | waiting]
-            answers = pool.map(lambda ask: ask(), [asks.get(name, lambda: "it does not run") for name in asked])
-            reasons = dict(zip(asked, answers, strict=True))
-            for name in [name for name, reason in reasons.items() if reason is None]:
-                ready.add(name)
-                say(f"{name} is ready")
-            left = [name for name in names if name not in ready]
-            if not left:
-                return
-            down = ended()
-            for name in left:
-                if name in reasons and name in down:
-                    raise StackError(
-                        f"{name} died while starting ({down[name]}); the end of its log:\n{log_tail(name)}"
-                    )
-            if time.monotonic() > deadline:
-                why = reasons.get(left[0], "not started")
-                raise StackError(f"{left[0]} was not ready in {seconds:.0f} s: {why}\n{log_tail(left[0])}")
-            time.sleep(POLL_SECONDS)
+    while True:
+        waiting, asks = start(ready), checks()
+        asked = [name for name in names if name not in ready | waiting]
+        reasons = at_once({name: asks.get(name, lambda: "it does not run") for name in asked})
+        for name in [name for name, reason in reasons.items() if reason is None]:
+            ready.add(name)
+            say(f"{name} is ready")
+        left = [name for name in names if name not in ready]
+        if not left:
+            return
+        down = ended()
+        for name in left:
+            if name in reasons and name in down:
+                raise StackError(f"{name} died while starting ({down[name]}); the end of its log:\n{log_tail(name)}")
+        if time.monotonic() > deadline:
+            why = reasons.get(left[0], "not started")
+            raise StackError(f"{left[0]} was not ready in {seconds:.0f} s: {why}\n{log_tail(left[0])}")
+        time.sleep(POLL_SECONDS)
 
 
 def get(endpoint: Endpoint, path: str, timeout_seconds: float) -> httpx.Response | str:
@@ -83,17 +87,12 @@ def said(answer: httpx.Response, most: int) -> str:
     return " ".join(redacted(answer.text).split())[:most]
 
 
-NODE, PLUGINS = "node", "plugins"
-"""Options of an endpoint: a broker's number in its cluster; the classes that a worker must have found."""
-
-
-def _kafka_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
-    settings = {name: value for name, value in endpoint.options.items() if name != NODE}
-    number = endpoint.options.get(NODE)
+def _kafka_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float, number: int | None = None) -> str | None:
+    """`number` is that of the broker if there are several."""
     try:
-        kafka = Kafka(endpoint.address, settings)
+        kafka = Kafka(endpoint.address, endpoint.options)
         problem = kafka.problem(timeout_seconds)
-        if problem is not None or number is None or int(number) in kafka.brokers(timeout_seconds):
+        if problem is not None or number is None or number in kafka.brokers(timeout_seconds):
             return problem
     except ServiceError as error:
         return str(error)
@@ -111,7 +110,9 @@ def _kafka_shared(place: Place) -> Mapping[str, str]:
     }
 
 
-def _connect_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
+def _connect_ready(
+    endpoint: Endpoint, shared: bool, timeout_seconds: float, plugins: Collection[str] = ()
+) -> str | None:
     # A worker answers this only after it has joined its group and read its configurations.
     listed = get(endpoint, "connectors", timeout_seconds)
     found = listed if isinstance(listed, str) else get(endpoint, "connector-plugins", timeout_seconds)
@@ -121,7 +122,7 @@ def _connect_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> 
         there = {plugin["class"] for plugin in found.json()}
     except (ValueError, KeyError, TypeError):
         return f"it is no Kafka Connect: {said(found, 100)}"
-    if absent := set(filter(None, endpoint.options.get(PLUGINS, "").split(","))) - there:
+    if absent := set(plugins) - there:
         raise StackError(
             f"{endpoint.address}: this worker has no plugin {', '.join(sorted(absent))}; see its log, and its"
             " plugin.path"
@@ -194,22 +195,22 @@ def endpoints_of(place: Place) -> Endpoints:
 
 
 def checks(
-    endpoints: Endpoints, plugins: Iterable[str] = (), timeout: float = TIMEOUT_SECONDS, *, loadgens: bool = False
+    endpoints: Endpoints, plugins: Collection[str] = (), timeout: float = TIMEOUT_SECONDS, *, loadgens: bool = False
 ) -> dict[str, Check]:
     """Returns a readiness check for each reachable node, in starting order; `plugins` is for the workers' check."""
-    settings = endpoints.kafka_settings
-    found: dict[str, tuple[ServiceSpec, Endpoint]] = {
-        name: (KAFKA, Endpoint(address, options={**settings, NODE: str(number)}))
+    settings, how = endpoints.kafka_settings, (endpoints.shared, timeout)
+    found: dict[str, Check] = {
+        name: partial(_kafka_ready, Endpoint(address, options=settings), *how, number)
         for number, (name, address) in enumerate(endpoints.brokers.items(), start=1)
-    } or {KAFKA.name: (KAFKA, Endpoint(endpoints.kafka, options=settings))}
+    } or {KAFKA.name: partial(_kafka_ready, Endpoint(endpoints.kafka, options=settings), *how)}
     for name, endpoint in endpoints.sinks.items():
-        found |= {node: (sink_service(name), each) for node, each in (endpoint.nodes or {name: endpoint}).items()}
-    wanted = {PLUGINS: ",".join(sorted(plugins))}
+        nodes = endpoint.nodes or {name: endpoint}
+        found |= {node: partial(sink_service(name).ready, each, *how) for node, each in nodes.items()}
     for name, url in endpoints.connect.items():
-        found[name] = CONNECT, Endpoint(url, access=endpoints.connect_access, options=wanted)
+        found[name] = partial(_connect_ready, Endpoint(url, access=endpoints.connect_access), *how, plugins)
     for name, url in endpoints.loadgens.items() if loadgens else ():
-        found[name] = LOADGEN, Endpoint(url, access=endpoints.loadgen_access)
-    return {name: partial(spec.ready, at, endpoints.shared, timeout) for name, (spec, at) in found.items()}
+        found[name] = partial(_loadgen_ready, Endpoint(url, access=endpoints.loadgen_access), *how)
+    return found
 
 
 def unsupported(endpoints: Endpoints, name: str, timeout_seconds: float = RELEASE_SECONDS) -> str | None:

@@ -4,7 +4,6 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import MappingProxyType
 
 from sinkbench.errors import StackError
 
@@ -45,7 +44,7 @@ def _hold(pids: Collection[int], limits: Mapping[str, Mapping[str, str]]) -> Non
     try:
         for controller, values in limits.items():
             for pid in pids:
-                group = _group(controller, pid)
+                group = _root(controller) / f"{PREFIX}{pid}"
                 group.mkdir(exist_ok=True)
                 for name, value in {**values, "cgroup.procs": f"{pid}"}.items():
                     (group / name).write_text(value)
@@ -53,7 +52,7 @@ def _hold(pids: Collection[int], limits: Mapping[str, Mapping[str, str]]) -> Non
         raise StackError(f"no control group of {' and '.join(limits)} in {CGROUPS}: {error.strerror}") from None
 
 
-def release(pids: Collection[int], former: Mapping[tuple[str, int], Path] = MappingProxyType({})) -> None:
+def release(pids: Collection[int], former: Mapping[tuple[str, int], Path] | None = None) -> None:
     """Ends what a killed controller, or this one, has held processes to, and removes groups whose process has died.
     Processes go to their `former` groups, by controller and process; where that is not known, to the root's."""
     for controller in CONTROLLERS:
@@ -64,7 +63,7 @@ def release(pids: Collection[int], former: Mapping[tuple[str, int], Path] = Mapp
                 inside = (group / "cgroup.procs").read_text().split()
                 for each in inside if pid in pids else ():
                     with suppress(ProcessLookupError):
-                        (former.get((controller, pid), _root(controller)) / "cgroup.procs").write_text(each)
+                        ((former or {}).get((controller, pid), _root(controller)) / "cgroup.procs").write_text(each)
                 if pid in pids or (pid and not inside):
                     group.rmdir()
 
@@ -85,7 +84,3 @@ def _is_unified() -> bool:
 
 def _root(controller: str) -> Path:
     return CGROUPS if _is_unified() else CGROUPS / controller
-
-
-def _group(controller: str, pid: int) -> Path:
-    return _root(controller) / f"{PREFIX}{pid}"

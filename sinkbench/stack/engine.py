@@ -237,34 +237,33 @@ class ContainerMeter:
 
         Safe from several threads."""
         with self._one_reader:
-            return self._take(named)
-
-    def _take(self, named: Mapping[str, Container]) -> Usage:
-        if time.monotonic() - self._read < LEAST_SECONDS:
-            return replace(self._last, cpu_seconds={})
-        running = {name: each for name, each in named.items() if each.state == "running"}
-        used = {name: self._engine.used(each) if name in running else (None, None) for name, each in named.items()}
-        before, self._read_at = self._read_at, time.time()
-        starved = self._engine.out_of_memory(before, self._read_at)
-        for new in (each for each in running.values() if each.id not in self._jvms):
-            pid = self._engine.process_id(new)
-            self._jvms[new.id] = None if pid is None else JvmClock(pid)
-        jvms = {name: clock.seconds() for name, each in running.items() if (clock := self._jvms[each.id]) is not None}
-        if self._disk is None:
-            # Inside a container this folder is missing, and the root file system is on the engine's disk.
-            root = Path(self._engine.data_root())
-            self._disk = root if root.exists() else Path("/")
-        self._last = Usage(
-            cpu_seconds={name: seconds for name, (seconds, _) in used.items()},
-            jvm_cpu_seconds={name: parts for name, parts in jvms.items() if parts},
-            memory_bytes={name: resident for name, (_, resident) in used.items()},
-            troubles={n: text for n, each in named.items() if (text := self._trouble(each, each.id in starved))},
-            # These are the whole machine's times, also inside a container.
-            machine=machine_cpu(),
-            free_bytes=shutil.disk_usage(self._disk).free,
-        )
-        self._read = time.monotonic()
-        return self._last
+            if time.monotonic() - self._read < LEAST_SECONDS:
+                return replace(self._last, cpu_seconds={})
+            running = {name: each for name, each in named.items() if each.state == "running"}
+            used = {name: self._engine.used(each) if name in running else (None, None) for name, each in named.items()}
+            before, self._read_at = self._read_at, time.time()
+            starved = self._engine.out_of_memory(before, self._read_at)
+            for new in (each for each in running.values() if each.id not in self._jvms):
+                pid = self._engine.process_id(new)
+                self._jvms[new.id] = None if pid is None else JvmClock(pid)
+            jvms = {
+                name: clock.seconds() for name, each in running.items() if (clock := self._jvms[each.id]) is not None
+            }
+            if self._disk is None:
+                # Inside a container this folder is missing, and the root file system is on the engine's disk.
+                root = Path(self._engine.data_root())
+                self._disk = root if root.exists() else Path("/")
+            self._last = Usage(
+                cpu_seconds={name: seconds for name, (seconds, _) in used.items()},
+                jvm_cpu_seconds={name: parts for name, parts in jvms.items() if parts},
+                memory_bytes={name: resident for name, (_, resident) in used.items()},
+                troubles={n: text for n, each in named.items() if (text := self._trouble(each, each.id in starved))},
+                # These are the whole machine's times, also inside a container.
+                machine=machine_cpu(),
+                free_bytes=shutil.disk_usage(self._disk).free,
+            )
+            self._read = time.monotonic()
+            return self._last
 
     def _trouble(self, container: Container, starved: bool) -> str | None:
         inspect = self._engine.inspect

@@ -6,8 +6,7 @@ import os
 import re
 import tempfile
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
 from importlib.resources import files
@@ -20,7 +19,7 @@ from sinkbench.errors import StackError
 from sinkbench.secrets import conceal_misplaced, redacted
 from sinkbench.services.access import Access
 from sinkbench.stack import Endpoints, Facts, Say, ServiceState, Stack, Usage
-from sinkbench.stack.assembly import Check, checks, unsupported
+from sinkbench.stack.assembly import at_once, checks, unsupported
 from sinkbench.stack.prometheus import PrometheusSection
 from sinkbench.stack.registry import declared_sinks, sink_service, sink_services
 from sinkbench.stack.sections import HttpSection, SinkSection, StackSection, Urls, Variables, kafka_settings
@@ -144,11 +143,6 @@ def advice(answer: str) -> str:
     return next(found, "check that it runs, and its address")
 
 
-def _at_once(asked: Mapping[str, Check]) -> dict[str, str | None]:
-    with ThreadPoolExecutor(max_workers=max(len(asked), 1)) as pool:
-        return dict(zip(asked, pool.map(lambda check: check(), asked.values()), strict=True))
-
-
 class ExternalStack(Stack):
     name = "external"
     faults = None
@@ -183,9 +177,9 @@ class ExternalStack(Stack):
     def up(self, say: Say) -> None:
         """Checks each endpoint's credentials and version. Raises StackError with a line for each failure."""
         asked = checks(self._endpoints, timeout=TIMEOUT_SECONDS, loadgens=True)
-        where, found = self._endpoints.addresses(), _at_once(asked)
+        where, found = self._endpoints.addresses(), at_once(asked)
         answering = [name for name, problem in found.items() if problem is None]
-        found |= _at_once({name: partial(unsupported, self._endpoints, name) for name in answering})
+        found |= at_once({name: partial(unsupported, self._endpoints, name) for name in answering})
         problems = [
             f"{self._lines[name]}: {name} at {where[name]}: {problem.rstrip('.')}; {advice(problem)}"
             for name, problem in found.items()
@@ -201,7 +195,7 @@ class ExternalStack(Stack):
         raise StackError(f"{self._file.path}: these clusters are other people's: nothing is started or stopped")
 
     def services(self) -> list[ServiceState]:
-        found = _at_once(checks(self._endpoints, timeout=TIMEOUT_SECONDS))
+        found = at_once(checks(self._endpoints, timeout=TIMEOUT_SECONDS))
         return [ServiceState(n, "dead" if said else "running", None, redacted(said or "")) for n, said in found.items()]
 
     def usage(self) -> Usage:

@@ -128,19 +128,16 @@ class Home:
         if os.geteuid() == 0:
             self._prepare_account()
 
-    def _account(self) -> pwd.struct_passwd | None:
-        try:
-            return pwd.getpwnam(self._settings.user)
-        except KeyError:
-            return None
-
     def _prepare_account(self) -> None:
         user = self._settings.user
-        if self._account() is None:
+        try:
+            account = pwd.getpwnam(user)
+        except KeyError:
             made = run(["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", user])
             if made.returncode != 0:
-                raise StackError(f"SINKBENCH_USER={user}: {made.stderr.strip()}; name an account that exists")
-        account = pwd.getpwnam(user)
+                said = made.stderr.strip()
+                raise StackError(f"SINKBENCH_USER={user}: {said}; name an account that exists") from None
+            account = pwd.getpwnam(user)
         if account.pw_uid == 0:
             raise StackError(f"SINKBENCH_USER={user}: Elasticsearch and PostgreSQL refuse to run as root; name another")
         for path, fix in ((self.path, "SINKBENCH_HOME to a folder"), (find_java(), "JAVA_HOME to a JDK")):
@@ -153,7 +150,8 @@ class Home:
         """Makes the certificates, and passwords if there are none; None if the stack is not secured."""
         if not self.is_secure:
             return None
-        account = self._account() if os.geteuid() == 0 else None
+        # `prepare` has made the account.
+        account = pwd.getpwnam(self._settings.user) if os.geteuid() == 0 else None
         return secure_processes(self.security, None if account is None else (account.pw_uid, account.pw_gid))
 
     def stage(self, checkout: Path) -> None:

@@ -179,25 +179,25 @@ class KubernetesStack(ExternalStack):
 
     def usage(self) -> Usage:
         there = self._there()
-        used: dict[str, tuple[float, float]] = {}
+        used: dict[str, dict[str, float]] = {}
         # Without the right to ask the kubelets nothing is visible.
         with contextlib.suppress(StackError):
             used = self._used(there)
-        seconds, held = ({node: _total(used, pods, part) for node, pods in self._pods.items()} for part in (0, 1))
+        whole = {node: _summed(used, pods) for node, pods in self._pods.items()}
         jvms = self._jvms.seconds([each for each in there.values() if name_of(each) in self._lives])
         parts = {node: _summed(jvms, pods) for node, pods in self._pods.items()}
         # Without one of its nodes a service's time would fall.
         lacking = {service_of(node) for node, found in parts.items() if not found}
         return Usage(
-            cpu_seconds=seconds,
+            cpu_seconds={node: found.get("seconds") for node, found in whole.items()},
             jvm_cpu_seconds={node: found for node, found in parts.items() if service_of(node) not in lacking},
-            memory_bytes=held,
+            memory_bytes={node: found.get("resident") for node, found in whole.items()},
             troubles=self._changes(there),
         )
 
-    def _used(self, there: Mapping[str, Object]) -> dict[str, tuple[float, float]]:
+    def _used(self, there: Mapping[str, Object]) -> dict[str, dict[str, float]]:
         """By pod, as in `used_by_pods`. Raises StackError, with the right that is missing."""
-        found: dict[str, tuple[float, float]] = {}
+        found: dict[str, dict[str, float]] = {}
         for kubelet in sorted({each["spec"]["nodeName"] for each in there.values() if "nodeName" in each["spec"]}):
             path = f"/api/v1/nodes/{kubelet}/proxy/stats/summary"
             asked = self._api.call(path, query_params=[("only_cpu_and_memory", "true")])
@@ -267,8 +267,8 @@ class KubernetesStack(ExternalStack):
         await_ready([service], asked, dict, partial(self.log_tail, lines=LOG_LINES), READY_SECONDS)
 
 
-def used_by_pods(summary: Mapping[str, Any], namespace: str) -> dict[str, tuple[float, float]]:
-    """CPU seconds since their start and resident bytes of a namespace's pods, from a kubelet's `stats/summary`.
+def used_by_pods(summary: Mapping[str, Any], namespace: str) -> dict[str, dict[str, float]]:
+    """CPU `seconds` since their start and `resident` bytes of a namespace's pods, from a kubelet's `stats/summary`.
 
     It adds up the containers, whose readings are newer than those of the pod."""
     found = {}
@@ -277,20 +277,16 @@ def used_by_pods(summary: Mapping[str, Any], namespace: str) -> dict[str, tuple[
         if pod["podRef"]["namespace"] == namespace and containers:
             seconds = sum(each["cpu"]["usageCoreNanoSeconds"] for each in containers) / 1e9
             resident = sum(each.get("memory", {}).get("rssBytes", 0) for each in containers)
-            found[pod["podRef"]["name"]] = seconds, float(resident)
+            found[pod["podRef"]["name"]] = {"seconds": seconds, "resident": float(resident)}
     return found
 
 
-def _total(used: Mapping[str, tuple[float, float]], pods: Sequence[str], part: int) -> float | None:
-    return sum(used[name][part] for name in pods) if pods and all(name in used for name in pods) else None
-
-
-def _summed(jvms: Mapping[str, Mapping[str, float]], pods: Sequence[str]) -> dict[str, float]:
-    """The parts of a service's JVMs together; empty unless all of its pods have answered."""
+def _summed(figures: Mapping[str, Mapping[str, float]], pods: Sequence[str]) -> dict[str, float]:
+    """The figures of a service's pods together; empty unless there are those of all of them."""
     found = Counter[str]()
     for name in pods:
-        found.update(jvms.get(name, {}))
-    return dict(found) if all(name in jvms for name in pods) else {}
+        found.update(figures.get(name, {}))
+    return dict(found) if all(name in figures for name in pods) else {}
 
 
 def lives_of(pod: Object) -> tuple[str, int]:

@@ -20,7 +20,7 @@ from sinkbench.stack.home import Home
 from sinkbench.stack.meter import Meter
 from sinkbench.stack.profiler import Profiler
 from sinkbench.stack.proxyserver import Proxies
-from sinkbench.stack.registry import OwnNodes, Place, Roles
+from sinkbench.stack.registry import Place, Roles
 from sinkbench.stack.smalldisk import SmallDisks, unmount_small_disk
 from sinkbench.stack.tools import ensure_distributions, find_java, run
 from sinkbench.topology import Topology, check_memory, service_of
@@ -31,16 +31,12 @@ OF_NO_SERVICE = re.compile(r"SINKBENCH_(STACK|PLAN|THRESHOLDS|LIVE_PORT|[A-Z]+_M
 READY_SECONDS, MORE_SECONDS, USUAL_NODES = 120.0, 10.0, 7
 # The process of a killed service ends at once, except for pending writes in the kernel.
 GONE_SECONDS = 10.0
-PLUGINS = frozenset(
-    {
-        "io.debezium.connector.jdbc.JdbcSinkConnector",
-        "org.apache.camel.kafkaconnector.CamelSinkConnector",
-        "sinkbench.reference.ElasticsearchBulkConnector",
-        "sinkbench.reference.PostgresCopyConnector",
-    }
+PLUGINS = (
+    "io.debezium.connector.jdbc.JdbcSinkConnector",
+    "org.apache.camel.kafkaconnector.CamelSinkConnector",
+    "sinkbench.reference.ElasticsearchBulkConnector",
+    "sinkbench.reference.PostgresCopyConnector",
 )
-
-
 VARIABLES = frozenset(
     {
         *("JAVA_HOME", "JAVA_OPTIONS", "KAFKA_LIBS", "KAFKA_HEAP", "KAFKA_SETTINGS", "PGBOUNCER_BIN", "POSTGRES_BIN"),
@@ -92,9 +88,8 @@ class LocalStack(Stack):
 
     @cached_property
     def _roles(self) -> dict[str, Roles]:
-        own = OwnNodes(self._home.place, self._supervisor, self._home.data)
         return {
-            spec.name: spec.roles(own)
+            spec.name: spec.roles(self._home.place, self._supervisor)
             for spec in specs().values()
             if spec.roles is not None and len(self.layout.of(spec.name)) > 1
         }
@@ -108,16 +103,8 @@ class LocalStack(Stack):
         return endpoints_of(self._place())
 
     def services(self) -> list[ServiceState]:
-        programs = {program.name: program for program in self._supervisor.programs()}
-        states = []
-        for service in self._names:
-            program = programs.get(service)
-            if program is None or program.state == "STOPPED":
-                states.append(ServiceState(service, "stopped", None, ""))
-            else:
-                state, code = ("running", None) if program.running else ("dead", program.exit_code)
-                states.append(ServiceState(service, state, program.pid or None, program.detail, code))
-        return states
+        there = {each.name: each for each in self._supervisor.programs()}
+        return [there.get(name) or ServiceState(name, "stopped", None, "") for name in self._names]
 
     def usage(self) -> Usage:
         return self._meter.read()
@@ -213,7 +200,7 @@ class LocalStack(Stack):
         """Resumes all processes that a killed controller left frozen, or held to a share of the cores."""
         pids = self._supervisor.pids().values()
         release(pids)
-        for pid in filter(processes.is_suspended, pids):
+        for pid in pids:
             processes.resume(pid)
 
     def _start_missing(self, say: Say) -> None:

@@ -96,26 +96,22 @@ class Meter:
     def __init__(self, names: Sequence[str], pids: Callable[[], Mapping[str, int]], data: Path) -> None:
         """`pids` returns the process of each running service; called only if one is unknown or gone."""
         self._names, self._pids, self._data = names, pids, data
-        self._clocks: dict[str, CpuClock] = {}
-        self._jvms: dict[str, JvmClock] = {}
+        self._clocks: dict[str, tuple[CpuClock, JvmClock]] = {}
         self._one_reader = Lock()
 
     def read(self) -> Usage:
         """Safe from several threads: canaries of several sinks run at once."""
         with self._one_reader:
-            used = {name: clock.seconds() for name, clock in self._clocks.items()}
+            used = {name: clock.seconds() for name, (clock, _) in self._clocks.items()}
             if absent := [name for name in self._names if used.get(name) is None]:
                 pids = self._pids()
                 for name in absent:
                     self._clocks.pop(name, None)
                     if name in pids:
-                        self._clocks[name] = CpuClock(pids[name])
-                        used[name] = self._clocks[name].seconds()
-            for name, clock in self._clocks.items():
-                if name not in self._jvms or self._jvms[name].pid != clock.pid:
-                    self._jvms[name] = JvmClock(clock.pid)
-            jvms = {name: self._jvms[name].seconds() for name in self._clocks}
-            memory = {name: resident_bytes(clock.pids) for name, clock in self._clocks.items()}
+                        self._clocks[name] = CpuClock(pids[name]), JvmClock(pids[name])
+                        used[name] = self._clocks[name][0].seconds()
+            jvms = {name: jvm.seconds() for name, (_, jvm) in self._clocks.items()}
+            memory = {name: resident_bytes(clock.pids) for name, (clock, _) in self._clocks.items()}
         return Usage(
             cpu_seconds={name: used.get(name) for name in self._names},
             jvm_cpu_seconds={name: parts for name, parts in jvms.items() if parts},

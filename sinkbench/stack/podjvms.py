@@ -26,7 +26,6 @@ ANSWER_SECONDS, RETRY_SECONDS = 0.3, 10.0
 MOST_AT_ONCE = 16
 _END = ".\n"
 T = TypeVar("T")
-Found = TypeVar("Found")
 _THREAD = re.compile(r"^(\d+) \((.*)\) ")
 
 
@@ -37,10 +36,6 @@ class _Shell:
     client: WSClient
     text: str = ""
     used: dict[str, tuple[str, float]] = field(default_factory=dict)
-
-    def ask(self) -> None:
-        # Always: the client does not see what TLS has already decrypted until more comes.
-        self.client.write_stdin("\n")
 
     def answer(self, until: float) -> dict[str, float] | None:
         """CPU seconds by part; None without an answer until then. OSError without a shell, StackError without a JVM."""
@@ -82,24 +77,22 @@ class PodJvms:
             for gone in self._shells.keys() - there.keys():
                 self._end(gone)
             closed = [uid for uid in there.keys() - self._shells if time.monotonic() >= self._not_before.get(uid, 0.0)]
-            if closed:
-                with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-                    list(pool.map(partial(self._try, self._start), closed, [there[uid] for uid in closed]))
-            for uid in list(self._shells):
-                self._try(_Shell.ask, uid, self._shells[uid])
-            until, found = time.monotonic() + ANSWER_SECONDS, dict[str, dict[str, float]]()
-            for uid in list(self._shells):
-                if (parts := self._try(partial(_Shell.answer, until=until), uid, self._shells[uid])) is not None:
-                    found[name_of(there[uid])] = parts
-        return found
+            with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+                list(pool.map(lambda uid: self._try(uid, partial(self._start, there[uid])), closed))
+            for uid, shell in list(self._shells.items()):
+                # Always: the client does not see what TLS has already decrypted until more comes.
+                self._try(uid, partial(shell.client.write_stdin, "\n"))
+            until = time.monotonic() + ANSWER_SECONDS
+            answers = {uid: self._try(uid, partial(shell.answer, until)) for uid, shell in list(self._shells.items())}
+        return {name_of(there[uid]): parts for uid, parts in answers.items() if parts is not None}
 
     def _start(self, pod: Object) -> None:
         self._shells[pod["metadata"]["uid"]] = _Shell(self._open(pod))
 
-    def _try(self, act: Callable[[T], Found], uid: str, of: T) -> Found | None:
+    def _try(self, uid: str, act: Callable[[], T]) -> T | None:
         """None if that fails: then it is tried again later, in a pod that may run a shell and has a JVM."""
         try:
-            return act(of)
+            return act()
         except (OSError, WebSocketException):
             self._not_before[uid] = time.monotonic() + RETRY_SECONDS
         except StackError:

@@ -10,7 +10,6 @@ import time
 import xmlrpc.client
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from supervisor.childutils import getRPCInterface
 
 from sinkbench.errors import StackError
 from sinkbench.settings import HOST
-from sinkbench.stack import MachineCpu
+from sinkbench.stack import MachineCpu, ServiceState
 from sinkbench.stack.tools import run
 
 SERVICES_OF = "SINKBENCH_SERVICES_OF"
@@ -136,13 +135,6 @@ def resume(pid: int) -> None:
             psutil.Process(each).resume()
 
 
-def is_suspended(pid: int) -> bool:
-    try:
-        return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
-    except psutil.Error:
-        return False
-
-
 def command_line(pid: int) -> list[str]:
     """Returns the words of a process's command line; empty if it is gone or not visible."""
     try:
@@ -196,22 +188,6 @@ class CpuClock:
 NO_ANSWER = (OSError, http.client.HTTPException, xmlrpc.client.Error)
 
 
-@dataclass(frozen=True)
-class Program:
-    """`state` is supervisord's term; `exit_code` that of the last exit: -1 after a signal, 0 before its first exit."""
-
-    name: str
-    group: str
-    state: str
-    pid: int
-    detail: str
-    exit_code: int = 0
-
-    @property
-    def running(self) -> bool:
-        return self.pid > 0
-
-
 class Supervisor:
     def __init__(self, config: Path, socket: Path) -> None:
         self.config = config
@@ -244,27 +220,28 @@ class Supervisor:
             time.sleep(0.05)
         raise StackError(f"supervisord did not start: {(done.stderr or done.stdout).strip() or 'no answer in 15 s'}")
 
-    def programs(self) -> list[Program]:
-        """Every program, in no particular order; empty if supervisord does not run."""
+    def _programs(self) -> list[dict[str, Any]]:
         try:
             with self._rpc() as rpc:
-                infos = rpc.supervisor.getAllProcessInfo()
+                return list(rpc.supervisor.getAllProcessInfo())
         except NO_ANSWER:
             return []
-        return [
-            Program(
-                name=one["name"],
-                group=one["group"],
-                state=one["statename"],
-                pid=one["pid"],
-                detail=one["spawnerr"] or one["description"],
-                exit_code=one["exitstatus"],
-            )
-            for one in infos
-        ]
+
+    def programs(self) -> list[ServiceState]:
+        """Every program, in no particular order; empty if supervisord does not run. `exit_code` is -1 after a signal, 0
+        before its first exit."""
+        states = []
+        for one in self._programs():
+            state = ServiceState(one["name"], "stopped", None, "")
+            if one["statename"] != "STOPPED":
+                kind, code = ("running", None) if one["pid"] else ("dead", one["exitstatus"])
+                detail = one["spawnerr"] or one["description"]
+                state = ServiceState(one["name"], kind, one["pid"] or None, detail, code)
+            states.append(state)
+        return states
 
     def pids(self) -> dict[str, int]:
-        return {each.name: each.pid for each in self.programs() if each.running}
+        return {each.name: each.pid for each in self.programs() if each.pid is not None}
 
     def start(self, name: str) -> None:
         """Does not wait until it is ready. Raises StackError."""
@@ -279,7 +256,7 @@ class Supervisor:
         self._do("signalProcess", name, "KILL")
 
     def _do(self, what: str, name: str, argument: object, harmless: str = "NOT_RUNNING") -> None:
-        groups = {program.name: program.group for program in self.programs()}
+        groups = {one["name"]: one["group"] for one in self._programs()}
         if name not in groups:
             raise StackError(f"{name}: no such service; there are {', '.join(sorted(groups))}")
         try:

@@ -30,30 +30,27 @@ class Profiler:
     @contextmanager
     def recording(self, folder: Path) -> Iterator[None]:
         """Records until the context ends, then makes `folder` with files as `connect-1-4711.jfr`, `postgres.perf`."""
-        jvms: dict[str, int] = {}
-        others: dict[str, int] = {}
-        perf = shutil.which("perf") or ""
-        for node, pid in self._pids().items():
-            these = [pid, *descendants(pid)]
-            java = {f"{node}-{each}": each for each in these if Path((command_line(each) or [""])[0]).name == "java"}
-            jvms |= java
-            # Of a process that begins meanwhile, as a backend does, its parent's recording has the stacks, too.
-            others |= {node: pid} if perf and not java else {}
+        perf = shutil.which("perf")
         with TemporaryDirectory() as place, ExitStack() as recordings:
             # The services may run as another account, which may not write below the results.
             Path(place).chmod(0o777)
             recordings.callback(lambda: folder.chmod(0o755))
             recordings.callback(shutil.copytree, place, folder)
-            for node, pid in others.items():
-                asked = [perf, "record", "-F", PER_SECOND, "-g", "-o", f"{place}/{node}.perf", "-p", str(pid)]
-                recording = subprocess.Popen(asked, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                recordings.callback(recording.wait)
-                recordings.callback(recording.send_signal, signal.SIGINT)
-            for name, pid in jvms.items():
-                # Most threads in native methods wait there.
-                events = ("settings=profile", "jdk.NativeMethodSample#enabled=false")
-                self._jcmd(pid, "JFR.start", "name=sinkbench", *events)
-                recordings.callback(self._jcmd, pid, "JFR.stop", "name=sinkbench", f"filename={place}/{name}.jfr")
+            for node, pid in self._pids().items():
+                these = [pid, *descendants(pid)]
+                jvms = [each for each in these if Path((command_line(each) or [""])[0]).name == "java"]
+                for jvm in jvms:
+                    # Most threads in native methods wait there.
+                    events = ("settings=profile", "jdk.NativeMethodSample#enabled=false")
+                    _do("jcmd", jvm, "JFR.start", "name=sinkbench", *events)
+                    file = f"{place}/{node}-{jvm}.jfr"
+                    recordings.callback(_do, "jcmd", jvm, "JFR.stop", "name=sinkbench", f"filename={file}")
+                if perf is not None and not jvms:
+                    # Of a process that begins meanwhile, as a backend does, its parent's recording has the stacks, too.
+                    asked = [perf, "record", "-F", PER_SECOND, "-g", "-o", f"{place}/{node}.perf", "-p", str(pid)]
+                    recording = subprocess.Popen(asked, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    recordings.callback(recording.wait)
+                    recordings.callback(recording.send_signal, signal.SIGINT)
             yield
 
     def draw(self, folder: Path, title: str) -> dict[str, Counter[str]]:
@@ -79,11 +76,8 @@ class Profiler:
         text.unlink()
         return found
 
-    def _jcmd(self, pid: int, *words: str) -> None:
-        _do([str(find_java() / "bin" / "jcmd"), str(pid), *words])
-
     def _convert(self, *words: str | Path) -> None:
-        _do([str(find_java() / "bin" / "java"), "-jar", str(self._converter), *map(str, words)])
+        _do("java", "-jar", self._converter, *words)
 
 
 def _of_perf(file: Path) -> Counter[str]:
@@ -96,8 +90,9 @@ def _of_perf(file: Path) -> Counter[str]:
     return found
 
 
-def _do(command: list[str]) -> None:
-    done = run(command)
+def _do(program: str, *words: object) -> None:
+    """Runs a program of the JDK. Raises StackError, with the last line that it says."""
+    done = run([str(find_java() / "bin" / program), *map(str, words)])
     if done.returncode:
         told = (done.stdout + done.stderr).strip().splitlines()
-        raise StackError(f"{Path(command[0]).name} {command[1]}: {(told or ['no message'])[-1]}")
+        raise StackError(f"{program} {words[0]}: {(told or ['no message'])[-1]}")

@@ -1,7 +1,6 @@
 """CPU time and memory of clusters that sinkbench does not see itself, by PromQL: a section of a stack file."""
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Self
 
@@ -11,6 +10,7 @@ from pydantic import Field, model_validator
 from sinkbench.errors import ServiceError
 from sinkbench.services.http import http_client, http_errors
 from sinkbench.stack import Usage
+from sinkbench.stack.assembly import at_once
 from sinkbench.stack.registry import sink_services
 from sinkbench.stack.sections import HttpSection, Url
 from sinkbench.suggest import did_you_mean
@@ -55,8 +55,8 @@ class PrometheusSection(HttpSection):
     def _answers(self) -> dict[tuple[str, str], float | str]:
         queries = {(figure, name): query for figure in FIGURES for name, query in getattr(self, figure).items()}
         try:
-            with http_client(self.access, TIMEOUT_SECONDS) as client, ThreadPoolExecutor() as pool:
-                return dict(zip(queries, pool.map(partial(self._ask, client), queries.values()), strict=True))
+            with http_client(self.access, TIMEOUT_SECONDS) as client:
+                return at_once({of: partial(self._ask, client, query) for of, query in queries.items()})
         except ServiceError as error:
             return dict.fromkeys(queries, str(error))
 

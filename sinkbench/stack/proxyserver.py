@@ -6,7 +6,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -38,17 +38,14 @@ class Toxic:
         return f"{self.type}_{self.stream}"
 
 
-class Toxiproxy(AbstractContextManager["Toxiproxy"]):
-    """One server with any number of proxies. Its methods raise ServiceError if it does not answer, or refuses."""
+@dataclass(frozen=True)
+class Toxiproxy:
+    """One server at `url` with any number of proxies, which listen on the host `listen`. Its methods raise ServiceError
+    if it does not answer, or refuses."""
 
-    def __init__(self, address: str, listen: str = "127.0.0.1") -> None:
-        """`address` is host:port of the server; its proxies listen on the host `listen`."""
-        self._url = f"http://{address}"
-        self._listen = listen
-        self._http = http_client(Access(), TIMEOUT_SECONDS)
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
+    http: httpx.Client
+    url: str
+    listen: str
 
     def answers(self) -> bool:
         try:
@@ -59,8 +56,8 @@ class Toxiproxy(AbstractContextManager["Toxiproxy"]):
 
     def stand_before(self, name: str, upstream: str) -> tuple[str, int]:
         """Adds a proxy for a server at host:port. Returns the host and port on which it listens."""
-        listen = f"{self._listen}:{ANY_PORT}"
-        made = self._ask("POST", "/proxies", {"name": name, "listen": listen, "upstream": upstream, "enabled": True})
+        told = {"name": name, "listen": f"{self.listen}:{ANY_PORT}", "upstream": upstream, "enabled": True}
+        made = self._ask("POST", "/proxies", told)
         host, _, port = str(made.json()["listen"]).rpartition(":")
         return host, int(port)
 
@@ -79,14 +76,14 @@ class Toxiproxy(AbstractContextManager["Toxiproxy"]):
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> httpx.Response:
         with http_errors():
-            answer = self._http.request(method, f"{self._url}{path}", json=body)
+            answer = self.http.request(method, f"{self.url}{path}", json=body)
         if not answer.is_success:
             raise ServiceError(f"toxiproxy: {method} {path}: {answer.status_code} {answer.text.strip()}")
         return answer
 
 
 PROGRAM = "github.com/Shopify/toxiproxy/v2/cmd/server"
-START_SECONDS, END_SECONDS, POLL_SECONDS = 15.0, 5.0, 0.05
+START_SECONDS, POLL_SECONDS = 15.0, 0.05
 
 
 @dataclass(frozen=True)
@@ -164,7 +161,8 @@ class Proxies:
                 start_new_session=True,
             )
         try:
-            with Toxiproxy(f"{HOST}:{port}", listen) as proxy:
+            with http_client(Access(), TIMEOUT_SECONDS) as client:
+                proxy = Toxiproxy(client, f"http://{HOST}:{port}", listen)
                 deadline = time.monotonic() + START_SECONDS
                 while not proxy.answers():
                     if process.poll() is not None or time.monotonic() > deadline:
@@ -172,9 +170,6 @@ class Proxies:
                     time.sleep(POLL_SECONDS)
                 yield proxy
         finally:
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(END_SECONDS)
             process.kill()
             process.wait()
 

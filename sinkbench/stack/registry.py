@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from typing import Protocol
 
 from sinkbench.errors import StackError
@@ -56,15 +55,6 @@ class Place:
         return self.primaries.get(service) or self.layout.of(service)[0].name
 
 
-@dataclass(frozen=True)
-class OwnNodes:
-    """The nodes of a stack of processes, for a sink that changes their roles; `place` has their usual roles."""
-
-    place: Callable[[], Place]
-    processes: Supervisor
-    data: Path
-
-
 class Roles(Protocol):
     """Which node of a sink is the primary, and how that changes. Each method raises StackError."""
 
@@ -99,7 +89,8 @@ class ServiceSpec:
         needs: the nodes that must be ready before this node starts.
         shared, own: variables that it adds to all services, and those of one node.
         variables: values of ${env:NAME} in connector files that depend on its address, with {host} and {port} in them.
-        roles: how a stack of processes promotes a replica; None if it has no replicas."""
+        roles: how a stack of processes, whose usual roles the given place has, promotes a replica; None if it has no
+            replicas."""
 
     name: str
     title: str
@@ -115,7 +106,7 @@ class ServiceSpec:
     own: Callable[[Place, Node], Mapping[str, str]] = lambda place, node: {}
     endpoint: Callable[[Place], Endpoint] | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
-    roles: Callable[[OwnNodes], Roles] | None = None
+    roles: Callable[[Callable[[], Place], Supervisor], Roles] | None = None
 
 
 GROUP = "sinkbench.sinks"

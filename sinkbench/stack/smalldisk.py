@@ -27,7 +27,6 @@ class SmallDisk:
 
     def fill(self) -> None:
         """Shrinks the file system to its content: writes fail with "No space left on device". Raises StackError."""
-        problem = ""
         for attempt in range(TRIES):
             now = os.statvfs(self.path)
             used = (now.f_blocks - now.f_bfree + attempt // 5) * now.f_frsize

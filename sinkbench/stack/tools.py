@@ -57,9 +57,8 @@ def find_java(environ: Mapping[str, str] = os.environ, jvm_folder: Path = Path("
     if program := shutil.which("java", path=environ.get("PATH")):
         homes.append(Path(program).resolve().parent.parent)
     found = [(version, home) for home in homes if (version := _java_version(home)) is not None]
-    for version, home in found:
-        if version >= MINIMUM_JAVA:
-            return home
+    if usable := [home for version, home in found if version >= MINIMUM_JAVA]:
+        return usable[0]
     seen = ", ".join(f"{version} in {home}" for version, home in sorted(set(found))) or "none"
     raise StackError(
         f"Java {MINIMUM_JAVA} or newer with javac and {VECTOR_MODULE}: found {seen}; "
@@ -139,9 +138,7 @@ def add_plugin(what: str, checkout: Path, say: Say) -> tuple[Path, bool]:
     and whether it is new. Raises StackError, with Maven's first error."""
     plugins = checkout / "connect" / "plugins"
     with tempfile.TemporaryDirectory(dir=plugins.parent, prefix=".plugin") as fetched:
-        source = Path(what)
-        if not source.is_absolute():
-            source = checkout / what
+        source = checkout / what
         if not source.exists():
             say(f"fetching {what} with Maven")
             copy = ("-N", "dependency:copy", f"-Dartifact={what}", f"-DoutputDirectory={fetched}")

@@ -16,7 +16,8 @@ from psycopg.conninfo import make_conninfo
 from sinkbench.errors import StackError
 from sinkbench.sinks.postgres.session import connect
 from sinkbench.stack import Endpoint, Say
-from sinkbench.stack.registry import NOWHERE, OwnNodes, Place, Roles
+from sinkbench.stack.processes import Supervisor
+from sinkbench.stack.registry import NOWHERE, Place, Roles
 from sinkbench.stack.security import ACCOUNT
 from sinkbench.topology import Node
 
@@ -108,11 +109,11 @@ def pointed_at(config: str, host: str, port: int) -> str:
 
 
 class PostgresRoles(Roles):
-    def __init__(self, own: OwnNodes) -> None:
-        self._place = own.place
-        self._processes = own.processes
-        self._file = own.data / PRIMARY_FILE
-        place = own.place()
+    def __init__(self, current: Callable[[], Place], processes: Supervisor) -> None:
+        self._place = current
+        self._processes = processes
+        place = current()
+        self._file = Path(place.data) / PRIMARY_FILE
         self._nodes = {node.name: place.address(node, "postgres_port") for node in place.layout.of("postgres")}
         self._synchronous = place.layout.postgres.synchronous
         self._first = next(iter(self._nodes))
@@ -244,7 +245,7 @@ class PostgresRoles(Roles):
                 _asked_at("pgbouncer", pgbouncer_endpoint(self._place()).address, command)
 
     def _runs(self, name: str) -> bool:
-        return any(each.name == name and each.running for each in self._processes.programs())
+        return name in self._processes.pids()
 
     @staticmethod
     def _wait(until: Callable[[], bool], seconds: float, otherwise: str) -> None:

@@ -14,8 +14,6 @@ from sinkbench.settings import CHECKOUT, Settings, load_settings
 from sinkbench.sinks.postgres.roles import PRIMARY_FILE, PostgresRoles, farthest, pointed_at, waiting_for
 from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
-from sinkbench.stack.processes import Program
-from sinkbench.stack.registry import OwnNodes
 
 
 @dataclass
@@ -26,8 +24,8 @@ class Processes:
     dead: set[str] = field(default_factory=set)
     told: list[str] = field(default_factory=list)
 
-    def programs(self) -> list[Program]:
-        return [Program(name, name, "", 0 if name in self.dead else 1, "") for name in self.names]
+    def pids(self) -> dict[str, int]:
+        return {name: 1 for name in self.names if name not in self.dead}
 
     def start(self, name: str) -> None:
         self.told.append(f"start {name}")
@@ -57,8 +55,7 @@ def processes(settings: Settings) -> Processes:
 
 
 def roles_of(settings: Settings, processes: Processes) -> PostgresRoles:
-    home = Home(settings)
-    return PostgresRoles(OwnNodes(home.place, processes, home.data))
+    return PostgresRoles(Home(settings).place, processes)
 
 
 def primary_file(settings: Settings) -> Path:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from ruamel.yaml import YAML
@@ -73,24 +74,17 @@ CLUSTERS = [
 Made = Callable[..., ComposeCli]
 
 
-class Ran(list[tuple[list[str], dict[str, str]]]):
-    """What `docker` was asked, and with which environment."""
-
-    def __call__(self, command: list[str], environment: dict[str, str] | None = None, folder: object = None) -> Any:
-        self.append((command, environment or {}))
-        return SimpleNamespace(returncode=0, stdout="", stderr="")
-
-
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
-    found = Ran()
+def ran(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """What runs `docker`: it is called with the words of the command, and with their environment."""
+    found = Mock(return_value=SimpleNamespace(returncode=0, stdout="", stderr=""))
     monkeypatch.setattr(compose, "run", found)
     monkeypatch.setattr(compose.shutil, "which", lambda name: name)
     return found
 
 
 @pytest.fixture
-def cli(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_settings: None) -> Made:
+def cli(ran: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_settings: None) -> Made:
     """Makes a command for settings with these values, and none of the machine's."""
 
     def made(**given: str) -> ComposeCli:
@@ -111,22 +105,22 @@ def cli(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_settings: 
     ],
 )  # fmt: skip
 def test_settings_choose_the_files_unless_the_user_names_them(
-    given: dict[str, str], files: list[str], cli: Made, ran: Ran, tmp_path: Path
+    given: dict[str, str], files: list[str], cli: Made, ran: Mock, tmp_path: Path
 ) -> None:
     (tmp_path / "compose.override.yml").write_text("services: {}\n")
     cli(**given).run("down")
     named = [part for file in files for part in ("--file", file)]
-    assert ran[-1][0] == ["docker", "compose", *named, "--progress", "plain", "down"]
+    assert ran.call_args.args[0] == ["docker", "compose", *named, "--progress", "plain", "down"]
     # What .env names counts, too.
     (tmp_path / ".env").write_text("SINKBENCH_SECURITY=on\nCOMPOSE_FILE=docker-compose.yml:docker-compose.secure.yml\n")
     cli().run("down")
-    assert "--file" not in ran[-1][0]
+    assert "--file" not in ran.call_args.args[0]
 
 
-def test_the_settings_in_force_reach_compose_with_the_ports_of_further_nodes(cli: Made, ran: Ran) -> None:
+def test_the_settings_in_force_reach_compose_with_the_ports_of_further_nodes(cli: Made, ran: Mock) -> None:
     given = {"KAFKA_PORT": "21000", "PORT_OFFSET": "100", "TOPOLOGY": "published", "POSTGRES_MEMORY": "5g"}
     cli(**{f"SINKBENCH_{name}": value for name, value in given.items()}).run("up")
-    environment = ran[-1][1]
+    environment = ran.call_args.args[1]
     assert environment["SINKBENCH_KAFKA_PORT"] == "21100"
     assert (environment["KAFKA_2_PORT"], environment["KAFKA_3_PORT"]) == ("21102", "21104")
     assert (environment["ELASTICSEARCH_3_PORT"], environment["POSTGRES_2_PORT"]) == ("19302", "15533")
@@ -230,23 +224,21 @@ def test_one_answer_of_the_engine_has_cpu_time_and_memory() -> None:
     assert used_by({"cpu_stats": {"cpu_usage": {"total_usage": 0}}, "memory_stats": {}}) == (None, None)
 
 
-class Engine:
+def engine_of(found: list[Container]) -> SimpleNamespace:
     """An engine with these containers; each has used 1.5 CPU seconds."""
-
-    project = ""
-
-    def __init__(self, found: list[Container]) -> None:
-        self.containers = lambda: found
-        self.used = lambda each: (1.5, 2.0)
-        self.out_of_memory: Any = lambda since, until: set()
-        self.inspect: Any = lambda each: {"State": {}}
-        self.log_tail = lambda each, lines: "its log"
-        self.process_id = lambda each: None
-        self.data_root = lambda: "/"
-        self.project_of = lambda host: None
+    return SimpleNamespace(
+        containers=lambda: found,
+        used=lambda each: (1.5, 2.0),
+        out_of_memory=lambda since, until: set(),
+        inspect=lambda each: {"State": {}},
+        log_tail=lambda each, lines: "its log",
+        process_id=lambda each: None,
+        data_root=lambda: "/",
+        project_of=lambda host: None,
+    )
 
 
-def cli_of(config: dict[str, Any], engine: Engine, left: list[Container]) -> SimpleNamespace:
+def cli_of(config: dict[str, Any], engine: SimpleNamespace, left: list[Container]) -> SimpleNamespace:
     """The command of a project with these services; `up` fails, and leaves these containers."""
 
     def run(*arguments: str, **_: object) -> Any:
@@ -266,7 +258,7 @@ def opened(
     left: list[Container] | None = None,
     **settings: Any,
 ) -> ComposeStack:
-    engine = Engine(found)
+    engine = engine_of(found)
     monkeypatch.setattr(compose, "DockerEngine", lambda project: engine)
     monkeypatch.setattr(compose, "ComposeCli", lambda *_: cli_of(config, engine, left or []))
     return ComposeStack(Settings(**settings).with_layout(layout), Path("/a b/checkout"))
@@ -348,13 +340,6 @@ def test_every_variable_of_the_compose_file_is_a_setting_with_the_same_default()
     assert own.pop("SINKBENCH_PLAN") == ""
     assert own == {name: defaults()[name] for name in own}
     assert set(found) - set(own) == {"SINKBENCH_PLAN", "DOCKER_SOCKET", "COMPOSE_PROJECT_NAME"}
-
-
-def test_the_example_shows_every_setting_with_its_default() -> None:
-    lines = (CHECKOUT / ".env.example").read_text().splitlines()
-    shown = dict(line.removeprefix("#").split("=", 1) for line in lines if re.match(r"#[A-Z_]+=", line))
-    assert shown.pop("DOCKER_SOCKET") == "/var/run/docker.sock"
-    assert shown == defaults()
 
 
 def test_the_published_file_has_the_nodes_and_sizes_of_the_published_topology() -> None:

@@ -13,6 +13,8 @@ from sinkbench.errors import StackError
 from sinkbench.stack import cores
 from sinkbench.stack.cores import can_hold, held_to, release
 
+with_groups = pytest.mark.skipif(not can_hold(), reason="no control groups for this account")
+
 
 @pytest.fixture
 def busy() -> Iterator[psutil.Process]:
@@ -28,10 +30,9 @@ def share(process: psutil.Process) -> float:
     return (process.cpu_times().user - before) / (time.monotonic() - since)
 
 
+@with_groups
 def test_a_process_is_held_and_let_go(busy: psutil.Process) -> None:
     own = Path(f"/proc/{busy.pid}/cgroup")
-    if not can_hold():
-        pytest.skip("no control groups for this account")
     before = own.read_text()
     with held_to([busy.pid], 0.2, None):
         assert own.read_text() != before
@@ -48,9 +49,8 @@ def test_a_process_is_held_and_let_go(busy: psutil.Process) -> None:
     release([busy.pid])
 
 
+@with_groups
 def test_a_process_keeps_only_so_much_of_a_file_in_memory(tmp_path: Path) -> None:
-    if not can_hold():
-        pytest.skip("no control groups for this account")
     write = f"input(); open({str(tmp_path / 'file')!r}, 'wb').write(bytes(100 << 20)); print(flush=True); input()"
     process = subprocess.Popen([sys.executable, "-c", write], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with process, held_to([process.pid], None, 160 << 20):
@@ -63,9 +63,8 @@ def test_a_process_keeps_only_so_much_of_a_file_in_memory(tmp_path: Path) -> Non
         process.kill()
 
 
+@with_groups
 def test_a_process_that_dies_is_no_error_and_the_others_are_let_go(busy: psutil.Process) -> None:
-    if not can_hold():
-        pytest.skip("no control groups for this account")
     other = subprocess.Popen(["sleep", "60"])
 
     def fail() -> None:

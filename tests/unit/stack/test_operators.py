@@ -219,7 +219,7 @@ def test_cpu_time_is_that_of_the_containers() -> None:
         return {"podRef": {"name": name, "namespace": namespace}, "containers": containers, "cpu": {"time": "old"}}
 
     pods = [used("a", "ns", 1_500_000_000, 500_000_000), used("b", "other", 1), used("starting", "ns")]
-    assert used_by_pods({"pods": pods}, "ns") == {"a": (2.0, 2000.0)}
+    assert used_by_pods({"pods": pods}, "ns") == {"a": {"seconds": 2.0, "resident": 2000.0}}
 
 
 def _restarted(count: int, **ended: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Set
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -73,25 +74,6 @@ def test_a_node_of_elasticsearch_is_ready_once_it_has_found_the_others(
     assert elasticsearch.SERVICE.ready(Endpoint("http://node", options=options), False, 1.0) == problem
 
 
-class Broker:
-    """Stands in for Kafka's client: a cluster in which these brokers take part."""
-
-    there: frozenset[int] = frozenset()
-    problem_: str | None = None
-    asked: tuple[str, ...] = ()
-
-    def __init__(self, bootstrap: str, settings: object) -> None:
-        type(self).asked += (bootstrap,)
-
-    def problem(self, timeout_seconds: float) -> str | None:
-        return self.problem_
-
-    def brokers(self, timeout_seconds: float) -> frozenset[int]:
-        if not self.there:
-            raise ServiceError("gone again")
-        return self.there
-
-
 @pytest.mark.parametrize(
     ("there", "problem", "found"),
     [
@@ -104,16 +86,17 @@ class Broker:
 def test_a_broker_is_ready_once_it_takes_part_in_its_cluster(
     monkeypatch: pytest.MonkeyPatch, there: frozenset[int], problem: str | None, found: list[str | None]
 ) -> None:
-    monkeypatch.setattr(assembly, "Kafka", Broker)
-    monkeypatch.setattr(Broker, "there", there)
-    monkeypatch.setattr(Broker, "problem_", problem)
-    monkeypatch.setattr(Broker, "asked", ())
+    client = Mock()
+    client.return_value.problem.return_value = problem
+    client.return_value.brokers.side_effect = None if there else ServiceError("gone again")
+    client.return_value.brokers.return_value = there
+    monkeypatch.setattr(assembly, "Kafka", client)
     brokers = {"kafka": "h:1", "kafka-2": "h:3", "kafka-east": "h:5"}
     asked = checks(endpoints(",".join(brokers.values()), brokers=brokers))
     assert list(asked) == list(brokers)
     assert [check() for check in asked.values()] == found
     # Each by its own address: another would answer in its place.
-    assert Broker.asked == tuple(brokers.values())
+    assert [call.args[0] for call in client.call_args_list] == list(brokers.values())
     # One broker alone is only asked whether it answers, whatever its number is.
     assert [check() for check in checks(endpoints("h:1")).values()] == [problem]
 

@@ -123,26 +123,6 @@ def started(service: str, **environment: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def kafka(folder: Path, **environment: str) -> list[str]:
-    program(folder / "jdk" / "bin", "java", SAYS)
-    given = {"JAVA_HOME": str(folder / "jdk"), "KAFKA_LIBS": "libs", "KAFKA_DATA": str(folder / "data of it")}
-    given |= {"KAFKA_LISTEN": "127.0.0.1", "KAFKA_ADVERTISED_HOST": "127.0.0.1", "KAFKA_HEAP": "512m"}
-    return started("kafka", **{**given, "KAFKA_PORT": "19092", "KAFKA_CONTROLLER_PORT": "19093", **environment})
-
-
-def elasticsearch(folder: Path, **environment: str) -> str:
-    """The configuration that a node is started with."""
-    home = folder / "home"
-    for name in ("jvm.options", "log4j2.properties"):
-        program(home / "config", name, "")
-    program(home / "bin", "elasticsearch", SAYS)
-    data = folder / "data"
-    given = {"ELASTICSEARCH_HOME": str(home), "ELASTICSEARCH_DATA": str(data), "ELASTICSEARCH_HEAP": "1g"}
-    said = started("elasticsearch", **{**given, "JAVA_OPTIONS": "-Xint", **environment})
-    assert f"ELASTICSEARCH_NODE={environment.get('ELASTICSEARCH_NODE', 'elasticsearch')}" in said
-    return (data / "config" / "elasticsearch.yml").read_text()
-
-
 def secured(folder: Path, **told: str) -> dict[str, str]:
     """What a container is told: a file of variables, and files beside it that everybody may read."""
     folder.mkdir()
@@ -156,17 +136,27 @@ def secured(folder: Path, **told: str) -> dict[str, str]:
 
 def test_a_file_of_secrets_wins_over_what_a_container_is_started_with(tmp_path: Path) -> None:
     told = secured(tmp_path / "it's secret", KAFKA_REPLICATION="3", KAFKA_PASSWORD="it's $HOME")  # noqa: S106
-    assert {"KAFKA_REPLICATION=3", "KAFKA_PASSWORD=it's $HOME"} <= set(kafka(tmp_path, KAFKA_REPLICATION="1", **told))
+    program(tmp_path / "jdk" / "bin", "java", SAYS)
+    given = {"JAVA_HOME": str(tmp_path / "jdk"), "KAFKA_LIBS": "libs", "KAFKA_DATA": str(tmp_path / "data of it")}
+    given |= {"KAFKA_LISTEN": "127.0.0.1", "KAFKA_ADVERTISED_HOST": "127.0.0.1", "KAFKA_HEAP": "512m"}
+    given |= {"KAFKA_PORT": "19092", "KAFKA_CONTROLLER_PORT": "19093", "KAFKA_REPLICATION": "1"}
+    assert {"KAFKA_REPLICATION=3", "KAFKA_PASSWORD=it's $HOME"} <= set(started("kafka", **given, **told))
 
 
 @pytest.mark.parametrize("listen", ["", "172.18.0.5"])
 def test_a_secured_node_listens_for_others_and_trusts_their_authority(tmp_path: Path, listen: str) -> None:
     further = {"ELASTICSEARCH_USERS": str(tmp_path / "secret" / "users"), "ELASTICSEARCH_TRANSPORT_LISTEN": listen}
     told = secured(tmp_path / "secret", ELASTICSEARCH_TLS="true", ELASTICSEARCH_USER="me", **further)
-    text = elasticsearch(tmp_path, **told)
+    home, data = tmp_path / "home", tmp_path / "data"
+    for name in ("jvm.options", "log4j2.properties"):
+        program(home / "config", name, "")
+    program(home / "bin", "elasticsearch", SAYS)
+    given = {"ELASTICSEARCH_HOME": str(home), "ELASTICSEARCH_DATA": str(data), "ELASTICSEARCH_HEAP": "1g"}
+    assert "ELASTICSEARCH_NODE=elasticsearch" in started("elasticsearch", **given, JAVA_OPTIONS="-Xint", **told)
+    text = (data / "config" / "elasticsearch.yml").read_text()
     assert f"transport.host: {listen or '127.0.0.1'}\n" in text
     assert ("xpack.security.transport.ssl.verification_mode: certificate\n" in text) is bool(listen)
-    key = tmp_path / "data" / "config" / "node.key"
+    key = data / "config" / "node.key"
     assert (key.read_text(), stat.S_IMODE(key.stat().st_mode)) == ("node.key of it", 0o600)
 
 

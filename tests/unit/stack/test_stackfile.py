@@ -122,6 +122,7 @@ def test_a_whole_file_gives_every_endpoint_with_its_secrets(folder: Path) -> Non
 
 AS_REFERENCE = r"write it as \{env: NAME\} or \{file: PATH\}"
 CONNECT = "kafka: {bootstrap: b}\nconnect:\n  urls: 'http://c:1'\n"
+VARIABLES = CONNECT + "  variables:\n    "
 ELASTIC = "elasticsearch:\n  url: http://e:1\n"
 SASL = "kafka:\n  bootstrap: b:1\n  settings:\n    {}\nconnect: {{urls: ['http://c:1']}}\n"
 POSTGRES = "postgres:\n  dsn: host=db\n  password: {}\n"
@@ -160,31 +161,16 @@ POSTGRES = "postgres:\n  dsn: host=db\n  password: {}\n"
         ),
         (LEAST + "elasticsearch: {url: 'http://e:1', index: Tides}", r"mine.yaml:3: elasticsearch.index must match"),
         (SASL.format("acks: 1"), r"mine.yaml:4: kafka.settings.acks is not a setting for SASL, TLS or addresses"),
-        (
-            SASL.format(f"sasl.jaas.config: x {SECRET};"),
-            "sasl.jaas.config is .* Java's .*; write sasl.username and sasl.p",
-        ),
-        (
-            SASL.format("ssl.truststore.location: a.jks"),
-            "yaml:4: .*truststore.location is .*; write ssl.ca.location, a",
-        ),
+        (SASL.format(f"sasl.jaas.config: x {SECRET};"), "sasl.jaas.config is .* Java's .*; write sasl.username and"),
+        (SASL.format("ssl.truststore.location: a.jks"), "yaml:4: .*truststore.location is .*; write ssl.ca.loc"),
         (SASL.format(f"ssl.truststore.password: {SECRET}"), "yaml:4: .*truststore.password is .*; leave it out"),
         *(
             (SASL.format(f"{name}: {SECRET}"), rf"mine.yaml:4: kafka.settings.{name} must not .*{AS_REFERENCE}")
             for name in ("sasl.password", "ssl.key.password", "sasl.oauthbearer.client.secret")
         ),
-        (
-            SASL.format(f"sasl.password: {SECRET}\n    sasl.password: x"),
-            r'mine.yaml:5: .*duplicate key "sasl.password"$',
-        ),
-        (
-            f"{CONNECT}  variables:\n    PGPASSWORD: {SECRET}",
-            rf"mine.yaml:5: connect.variables.PGPASSWORD must not .*{AS_REFERENCE}",
-        ),
-        (
-            f"{CONNECT}  variables:\n    URL: jdbc:x://me:{SECRET}@db",
-            rf"mine.yaml:5: connect.variables.URL holds a password; {AS_REFERENCE}",
-        ),
+        (SASL.format(f"sasl.password: {SECRET}\n    sasl.password: x"), 'yaml:5: .*duplicate key "sasl.password"$'),
+        (VARIABLES + f"PGPASSWORD: {SECRET}", rf"yaml:5: connect.variables.PGPASSWORD must not .*{AS_REFERENCE}"),
+        (VARIABLES + f"URL: x://me:{SECRET}@db", rf"yaml:5: connect.variables.URL holds a password; {AS_REFERENCE}"),
     ],
 )
 def test_a_mistake_is_named_with_its_line_and_no_secret_is_shown(folder: Path, text: str, complaint: str) -> None:
@@ -261,15 +247,12 @@ def test_its_lock_is_in_a_folder_that_no_other_account_can_enter(stack: External
 
 
 def test_only_what_a_run_of_this_account_has_made_is_a_leftover(stack: ExternalStack) -> None:
-    names = ["tides_ab12cd_001", "tides_ab12cd_pilot", "tides_ab12cd_pilot_3", "tides_ab12cd_1000"]
-    names += ["tides_ab12cd_limit", "tides_ab12cd_limit_copy"]
+    names = ["tides_ab12cd_001", "tides_ab12cd_pilot_3", "tides_ab12cd_limit"]
     assert not any(map(is_leftover(stack), names))
     Book.of(stack).begin("ab12cd")
     mine = is_leftover(stack)
     assert all(map(mine, names))
-    others = ["tides", "tides_ab12cd", "tides_ab12ce_001", "tides_ab12cd_001_copy", "tides_ab12cd_x"]
-    others.append("my_tides_ab12cd_001")
-    assert not any(map(mine, others))
+    assert not any(map(mine, ["tides", "tides_ab12ce_001", "tides_ab12cd_x"]))
     Book.of(stack).clear()
     assert not any(map(is_leftover(stack), names))
 
