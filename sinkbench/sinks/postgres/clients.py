@@ -4,6 +4,7 @@ import math
 import re
 import time
 from collections.abc import Container, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -204,7 +205,7 @@ def look(endpoints: Endpoints) -> values.SinkState:
     pooler, pooled, unseen = None, set[int](), {"pooler": "this stack has no pgbouncer"}
     if (endpoint := endpoints.sinks.get("pgbouncer")) is not None:
         try:
-            with map_exceptions(psycopg.Error), open_pools(endpoint) as console:
+            with map_exceptions(psycopg.Error), closing(open_pools(endpoint)) as console:
                 settings, of = pooling(console, name), PgBouncer(console, name)
                 most = next(row["value"] for row in console.execute(b"SHOW CONFIG") if row["key"] == "max_client_conn")
                 # Its connections to the database are named like the client that they served last.
