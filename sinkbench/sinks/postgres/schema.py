@@ -94,8 +94,7 @@ def difference(before: Objects, after: Objects) -> str | None:
 
 def _missing(these: Objects, among: Objects) -> str:
     """The first of `these` that are not in `among`, for a person; empty if all are."""
-    names = [f"{each[0]} {name}" for each, name in these.items() if each not in among]
-    return few_of(names)
+    return few_of([f"{each[0]} {name}" for each, name in these.items() if each not in among])
 
 
 def _elsewhere(connection: Connection, schema: str) -> dict[tuple[str, int], str]:

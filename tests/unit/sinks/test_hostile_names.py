@@ -27,29 +27,24 @@ HOSTILE = {
     "f": "{{7*7}}{% include '/etc/passwd' %}",
 }
 TOUCHES = ("open", "os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "socket.connect", "import")
-_seen: list[list[str]] = []
-
-
-def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    # While Python ends, a module's names are gone before its hook is.
-    for seen in _seen or ():
-        if event in TOUCHES:
-            seen.append(f"{event} {arguments[0]}")
 
 
 @contextmanager
 def watched() -> Iterator[list[str]]:
     """Every file that Python opens meanwhile, every process that it starts, and whom it calls."""
-    if not hasattr(watched, "hooked"):
-        # Such a hook cannot be taken away again.
-        sys.addaudithook(_hook)
-        watched.hooked = True  # type: ignore[attr-defined]
     seen: list[str] = []
-    _seen.append(seen)
+    watching = [True]
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if watching and event in TOUCHES:
+            seen.append(f"{event} {arguments[0]}")
+
+    # Such a hook cannot be taken away again.
+    sys.addaudithook(hook)
     try:
         yield seen
     finally:
-        _seen.remove(seen)
+        watching.clear()
 
 
 def test_a_connector_file_opens_no_other_file_and_starts_nothing(tmp_path: Path) -> None:
