@@ -16,7 +16,7 @@ from sinkbench.analysis.settable import Given, Settable, one_of, whole
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.jdbcurl import POOLER, given, jdbc_url
 from sinkbench.sinks.postgres.poolmetrics import PoolMetrics
-from sinkbench.sinks.values import SinkPooling, SinkSettings
+from sinkbench.sinks.values import SinkSettings
 
 Connection = psycopg.Connection[Any]
 Console = psycopg.Connection[DictRow]
@@ -112,20 +112,9 @@ def of_database(connection: Connection) -> dict[str, str]:
     return dict(str(line).split("=", 1) for (line,) in connection.execute(read_sql("of_database")))
 
 
-def _config(console: Console | PoolMetrics) -> dict[str, str]:
+def set_to(console: Console | PoolMetrics) -> dict[str, str]:
+    """What PgBouncer is set to."""
     return {str(row["key"]): str(row["value"]) for row in console.execute(b"SHOW CONFIG")}
-
-
-def pooling(console: Console | PoolMetrics, database: str) -> SinkPooling:
-    """The settings of a database's pools; its own take precedence over the general ones."""
-    there = _config(console)
-    own = next((row for row in console.execute(b"SHOW DATABASES") if row["name"] == database), {})
-    size = own.get("pool_size")
-    # Some versions show an impossible number if the database has no pool size of its own.
-    size = there["default_pool_size"] if size is None or int(size) < 0 else size
-    # Versions without the setting do not support clients' prepared statements.
-    prepared = int(there.get("max_prepared_statements", 0))
-    return SinkPooling(str(own.get("pool_mode") or there["pool_mode"]), int(size), prepared)
 
 
 @maps_exceptions(psycopg.Error)
@@ -141,7 +130,7 @@ class Server:
         wanted = given.get("pgbouncer", {})
         if self._console is None:
             return "this stack has no PgBouncer; leave 'pgbouncer' out of the settings" if wanted else None
-        there, user = _config(self._console), self._console.info.user
+        there, user = set_to(self._console), self._console.info.user
         if unknown := [name for name in wanted if name not in there]:
             return f"this PgBouncer has no setting {unknown[0]}; use a later version, or leave it out of the plan"
         if user in {name.strip() for name in there.get("admin_users", "").split(",")}:
@@ -170,10 +159,10 @@ class Server:
             self._alter(mark, None)
         found = [f"the setting {mark.removeprefix(_BEFORE)} of postgres" for mark in sorted(marks)]
         if self._console is not None:
-            before = _config(self._console)
+            before = set_to(self._console)
             # Reading its file undoes what its console has set.
             self._renew(self._console, "RELOAD", "RECONNECT")
-            changed = sorted(name for name, _ in _config(self._console).items() - before.items())
+            changed = sorted(name for name, _ in set_to(self._console).items() - before.items())
             found += [f"the setting {name} of pgbouncer" for name in changed if name in _POOLER.settings]
         return found
 

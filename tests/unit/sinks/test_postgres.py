@@ -13,7 +13,7 @@ from psycopg import sql
 
 from sinkbench.errors import ServiceError
 from sinkbench.sinks.postgres import session
-from sinkbench.sinks.postgres.clients import refusal
+from sinkbench.sinks.postgres.clients import PgBouncer, refusal
 from sinkbench.sinks.postgres.schema import Objects, difference
 from sinkbench.sinks.values import SinkPooling
 from sinkbench.stack import Endpoint
@@ -143,13 +143,13 @@ def test_a_console_that_answers_nothing_more_is_an_error() -> None:
 
 def test_how_the_pools_are_set_is_what_holds_for_this_database() -> None:
     console: Any = Console(max_prepared_statements="200")
-    assert session.pooling(console, "bench") == SinkPooling("transaction", 10, 200)
+    assert PgBouncer(console, "bench").read() == SinkPooling("transaction", 10, 200)
     console.databases = [{"name": "bench", "pool_size": 3, "pool_mode": "statement"}]
-    assert session.pooling(console, "bench") == SinkPooling("statement", 3, 200)
+    assert PgBouncer(console, "bench").read() == SinkPooling("statement", 3, 200)
     old: Any = Console()
     old.databases = [{"name": "bench", "pool_size": -1, "pool_mode": None}]
-    assert session.pooling(old, "bench") == SinkPooling("transaction", 10, 0)
-    assert session.pooling(old, "other") == SinkPooling("transaction", 10, 0)
+    for name in ("bench", "other"):
+        assert PgBouncer(old, name).read() == SinkPooling("transaction", 10, 0)
 
 
 def test_a_login_that_fails_says_why_and_is_tried_at_the_stacks_own_servers_alone() -> None:
