@@ -35,9 +35,7 @@ class PoolMetrics:
         for each in OF_EACH:
             self._settings[each] = str(int(self._settings[each]) * len(self._urls))
         self._http = http_client(Access(), ANSWER_SECONDS)
-
-    def close(self) -> None:
-        self._http.close()
+        self.close = self._http.close
 
     def execute(self, query: bytes) -> Iterable[Row]:
         """Raises ServiceError if a pod does not answer, or has no metrics of PgBouncer."""
