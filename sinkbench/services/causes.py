@@ -60,15 +60,11 @@ def _key(spec: str, parts: list[str], config: Mapping[str, str], of_key: bool) -
     """The key that a spec means in this connector file, with the part of its value; "" if it has none."""
     columns, _, part = spec.format(*parts).partition(":")
     names, kind = columns.split("|"), config.get("connector.class", "")
-    family = _FAMILIES.search(kind)
-    if len(names) == 1:
-        (name,) = names
-    elif kind.startswith(REFERENCE):
-        name = next((each for each in reversed(names) if each in config), "")
-    elif family is None or family.lastindex is None:
-        name = next((each for each in names if each in config), "")
-    else:
-        name = names[family.lastindex - 1]
+    if kind.startswith(REFERENCE):
+        names.reverse()
+    elif len(names) > 1 and (family := _FAMILIES.search(kind)) is not None:
+        names = [names[(family.lastindex or 1) - 1]]
+    name = names[0] if len(names) == 1 else next((each for each in names if each in config), "")
     if "*" in name:
         bare = name[1:] if name.startswith("*") else ""
         name = next((key for key in sorted(config) if fnmatchcase(key, name)), bare)

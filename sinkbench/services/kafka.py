@@ -4,7 +4,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, NamedTuple
 from warnings import catch_warnings
 
@@ -155,9 +155,8 @@ class Kafka:
         starts = {number: max(0, end - each if last else (end - each) // 2) for number, end in ends.items()}
         wanted = {number: range(start, min(ends[number], start + each)) for number, start in starts.items()}
         own = {"group.id": "sinkbench", "enable.auto.commit": False, "max.partition.fetch.bytes": FETCH_BYTES}
-        consumer = Consumer({**self._settings, **own}, logger=SILENT)
         found: list[Message] = []
-        try:
+        with closing(Consumer({**self._settings, **own}, logger=SILENT)) as consumer:
             # Without a subscription the consumer joins no group and commits nothing.
             consumer.assign([TopicPartition(topic, number, offsets.start) for number, offsets in wanted.items()])
             missing, deadline = sum(map(len, wanted.values())), time.monotonic() + timeout_seconds
@@ -167,8 +166,6 @@ class Kafka:
                 # partition; pausing it would take longer than skipping them.
                 if message is not None and not message.error() and message.offset() in wanted[message.partition()]:
                     found.append(message)
-        finally:
-            consumer.close()
         return found
 
     def written(self) -> dict[str, int]:

@@ -72,9 +72,17 @@ def release_of(highest: Mapping[int, int]) -> str | None:
 def kafka_release(bootstrap: str, settings: Mapping[str, str], timeout_seconds: float) -> str | None:
     """Returns the release of the oldest broker that answers within `timeout_seconds`; None if unknown. Raises
     ServiceError if librdkafka rejects the settings, or no broker answers."""
-    told = _Told()
+    # The highest version of each request that all brokers support.
+    highest: dict[int, int] = {}
+
+    def note(record: logging.LogRecord) -> bool:
+        if found := LINE.search(record.getMessage()):
+            request, version = int(found[1]), int(found[2])
+            highest[request] = min(highest.get(request, version), version)
+        return False
+
     logger = logging.Logger("librdkafka")
-    logger.addHandler(told)
+    logger.addFilter(note)
     deadline = time.monotonic() + timeout_seconds
     with map_exceptions(KafkaException):
         admin = AdminClient({**settings, "bootstrap.servers": bootstrap, "debug": "feature"}, logger=logger)
@@ -82,17 +90,4 @@ def kafka_release(bootstrap: str, settings: Mapping[str, str], timeout_seconds: 
     # Polling delivers what was logged.
     while admin.poll(QUIET_SECONDS) and time.monotonic() < deadline:
         continue
-    return release_of(told.highest)
-
-
-class _Told(logging.Handler):
-    """Keeps the highest version of each request that all brokers support."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.highest: dict[int, int] = {}
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if found := LINE.search(record.getMessage()):
-            request, version = int(found[1]), int(found[2])
-            self.highest[request] = min(self.highest.get(request, version), version)
+    return release_of(highest)

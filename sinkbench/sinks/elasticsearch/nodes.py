@@ -62,26 +62,27 @@ class Nodes:
         self._client = client
         self.diverted = diverted
         self._are_shown = True
-        self._signs_at = self._clients_at = -math.inf
+        self._read_at = -math.inf
         self._seen: set[tuple[str, int]] | None = None
         self._others: set[tuple[str, int]] = set()
 
     def reading(self, target: str) -> SinkReading:
         # Every indexing operation gets the next sequence number of its shard, from 0.
         stored = sum(highest + 1 for _, highest in highest_numbers(self._client, target))
-        if time.monotonic() - self._clients_at >= SIGNS_SECONDS:
-            self._clients_at, self._seen = time.monotonic(), self._clients()
+        signs: dict[str, float] = {}
+        if time.monotonic() - self._read_at >= SIGNS_SECONDS:
+            self._read_at, self._seen, signs = time.monotonic(), self._clients(), self._signs()
         if self._seen is None:
             return SinkReading(stored=stored, backends=None)
         others = {OTHER_CONNECTIONS: float(len(self._seen & self._others))}
-        return SinkReading(stored=stored, backends=len(self._seen), signs={**others, **self._signs()})
+        return SinkReading(stored=stored, backends=len(self._seen), signs={**others, **signs})
 
     def drop(self, name: str) -> None:
         self._client.indices.delete(index=name, ignore_unavailable=True)
 
     def exclude_existing(self) -> None:
         self._others = self._clients() or set()
-        self._clients_at = -math.inf
+        self._read_at = -math.inf
 
     def seen(self) -> SinkOthers:
         wanted = "indices.*.primaries.indexing.index_total"
@@ -93,7 +94,7 @@ class Nodes:
         written = {name: int(count) for name, count in counts.items() if not name.startswith(".") and count is not None}
         clients = self._clients()
         # The next reading must count the remaining clients.
-        self._clients_at = -math.inf
+        self._read_at = -math.inf
         return SinkOthers(None if clients is None else len(clients), written)
 
     def writes(self, target: str) -> int | None:
@@ -131,10 +132,7 @@ class Nodes:
         }
 
     def _signs(self) -> dict[str, float]:
-        """The load of all nodes together; empty if it was read less than a second ago."""
-        if time.monotonic() - self._signs_at < SIGNS_SECONDS:
-            return {}
-        self._signs_at = time.monotonic()
+        """The load of all nodes together."""
         wanted = ",".join(f"nodes.*.{path}" for _, paths in SIGNS.values() for path in paths)
         nodes = self._stats(wanted, "indices,thread_pool,indexing_pressure,jvm") or {}
         found: dict[str, float] = {}

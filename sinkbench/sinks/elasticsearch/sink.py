@@ -39,6 +39,7 @@ class ElasticsearchSink:
         self._alias = endpoint.options["index"]
         self._index_file = index_file
         self._client = client = connect(endpoint)
+        self.close = client.close
         self._nodes = Nodes(client, self._diverted)
         stored, self._writes = Stored(client, endpoint), Writes(client)
         self.read, self.writes, self.disk_bytes = self._nodes.reading, self._nodes.writes, stored.disk_bytes
@@ -190,9 +191,6 @@ class ElasticsearchSink:
 
     def connection_limit(self) -> int | None:
         return None
-
-    def close(self) -> None:
-        self._client.close()
 
 
 def _is_marked(described: dict[str, Any]) -> bool:

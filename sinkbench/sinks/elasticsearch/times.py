@@ -65,6 +65,7 @@ class SeqNoWatch:
 
     def __init__(self, client: Elasticsearch, index: str, shards: int, interval_seconds: float) -> None:
         self._client = client
+        self.close = client.close
         self._index = index
         self._shards = shards
         self._interval_seconds = interval_seconds
@@ -90,9 +91,6 @@ class SeqNoWatch:
             if (stored and found and found[-1] == stored[-1]) or time.monotonic() >= deadline:
                 return
             time.sleep(self._interval_seconds)
-
-    def close(self) -> None:
-        self._client.close()
 
     def _run(self) -> None:
         due = time.monotonic()

@@ -30,6 +30,7 @@ class Bulk:
     def __init__(self, to: Destination) -> None:
         # A retry would hide that the sink did not take the batch.
         self._client = connect(to.endpoint, max_retries=0)
+        self.close = self._client.close
         # By the alias, as connectors write; a deleted index is then not created again.
         alias = to.endpoint.options["index"]
         self._path = f"/{alias}/_bulk?require_alias=true&filter_path=errors,items.*.error.reason"
@@ -43,9 +44,6 @@ class Bulk:
         if answer["errors"]:
             reasons = [item["index"]["error"]["reason"] for item in answer["items"]]
             raise Refused(f"{len(reasons):,} records of a bulk request were rejected: {reasons[0]}")
-
-    def close(self) -> None:
-        self._client.close()
 
 
 @maps_exceptions(ApiError, TransportError)

@@ -4,6 +4,7 @@ import math
 import re
 import time
 from collections.abc import Container, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from sinkbench.services.failures import in_one_line, map_exceptions, maps_except
 from sinkbench.sinks import values
 from sinkbench.sinks.jdbcurl import given, jdbc_url
 from sinkbench.sinks.postgres.poolmetrics import METRICS, SERVERS, PoolMetrics
-from sinkbench.sinks.postgres.session import APPLICATION, UNSAFE_IF_OFF, Connection, Console, connect, pooling, read_sql
+from sinkbench.sinks.postgres.session import APPLICATION, UNSAFE_IF_OFF, Connection, Console, connect, read_sql, set_to
 from sinkbench.stack import Endpoint, Endpoints
 
 # A connector's connections to PgBouncer close within this time after its tasks are gone: a put may still run.
@@ -73,7 +74,15 @@ class PgBouncer:
         return [row for row in self._console.execute(f"SHOW {what}".encode()) if row["database"] == self._database]
 
     def read(self) -> values.SinkPooling:
-        return pooling(self._console, self._database)
+        """The settings of the database's pools; its own take precedence over the general ones."""
+        there = set_to(self._console)
+        own = next((row for row in self._console.execute(b"SHOW DATABASES") if row["name"] == self._database), {})
+        size = own.get("pool_size")
+        # Some versions show an impossible number if the database has no pool size of its own.
+        size = there["default_pool_size"] if size is None or int(size) < 0 else size
+        # Versions without the setting do not support clients' prepared statements.
+        prepared = int(there.get("max_prepared_statements", 0))
+        return values.SinkPooling(str(own.get("pool_mode") or there["pool_mode"]), int(size), prepared)
 
     def clients(self) -> set[tuple[str, str]]:
         """The clients of this database, by address in PgBouncer's memory and connect time."""
@@ -204,14 +213,13 @@ def look(endpoints: Endpoints) -> values.SinkState:
     pooler, pooled, unseen = None, set[int](), {"pooler": "this stack has no pgbouncer"}
     if (endpoint := endpoints.sinks.get("pgbouncer")) is not None:
         try:
-            with map_exceptions(psycopg.Error), open_pools(endpoint) as console:
-                settings, of = pooling(console, name), PgBouncer(console, name)
-                most = next(row["value"] for row in console.execute(b"SHOW CONFIG") if row["key"] == "max_client_conn")
+            with map_exceptions(psycopg.Error), closing(open_pools(endpoint)) as console:
+                of, most = PgBouncer(console, name), int(set_to(console)["max_client_conn"])
                 # Its connections to the database are named like the client that they served last.
                 pooled = {int(row["local_port"]) for row in of.rows("SERVERS")}
                 parts = conninfo_to_dict(endpoint.address)
                 address = f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}"
-                pooler, unseen = values.Pooler(address, settings, int(most), len(of.clients())), {}
+                pooler, unseen = values.Pooler(address, of.read(), most, len(of.clients())), {}
         except ServiceError as error:
             unseen = {"pooler": in_one_line(error)}
     return values.SinkState(database_of(asked, sessions, pooled), pooler, unsafe=unsafe, unseen=unseen)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import httpx
@@ -27,7 +26,7 @@ Row = dict[str, Any]
 
 
 @maps_exceptions(httpx.HTTPError, ValueError)
-class PoolMetrics(AbstractContextManager["PoolMetrics"]):
+class PoolMetrics:
     """Answers the questions of PgBouncer's console, for all pods together. Its clients and servers are only counted:
     their rows are numbers."""
 
@@ -36,12 +35,7 @@ class PoolMetrics(AbstractContextManager["PoolMetrics"]):
         for each in OF_EACH:
             self._settings[each] = str(int(self._settings[each]) * len(self._urls))
         self._http = http_client(Access(), ANSWER_SECONDS)
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._http.close()
+        self.close = self._http.close
 
     def execute(self, query: bytes) -> Iterable[Row]:
         """Raises ServiceError if a pod does not answer, or has no metrics of PgBouncer."""

@@ -6,7 +6,7 @@ import psycopg
 from psycopg import sql
 
 from sinkbench.analysis.words import few_of
-from sinkbench.errors import StackError
+from sinkbench.errors import StackError, TargetError
 from sinkbench.sinks.postgres.documents import audited_in
 from sinkbench.sinks.postgres.session import SCHEMA_TABLE, Connection, read_sql, set_session
 
@@ -18,14 +18,10 @@ MARKED = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE ns
 Objects = Mapping[tuple[str, int], str]
 
 
-class FileError(Exception):
-    """Why the file's SQL cannot create a trial's table, in one line for a person."""
-
-
 def make(connection: Connection, text: str, target: str) -> None:
     """Creates the table `target` in `public`, and a schema of that name with all else that the SQL creates.
 
-    `text` is SQL that creates the table `tides`; the connection is in autocommit mode. Raises FileError if the SQL is
+    `text` is SQL that creates the table `tides`; the connection is in autocommit mode. Raises TargetError if the SQL is
     invalid, its table cannot be used, or it creates or drops what is not the trial's alone; nothing of it remains then,
     unless it ended its transaction. Raises psycopg.Error for anything else, such as an existing table of that name."""
     run, schema = connection.execute, sql.Identifier(target)
@@ -42,15 +38,15 @@ def make(connection: Connection, text: str, target: str) -> None:
         except psycopg.OperationalError:
             raise
         except psycopg.Error as error:
-            raise FileError(str(error).strip().splitlines()[0]) from None
+            raise TargetError(str(error).strip().splitlines()[0]) from None
         # The file's settings must not outlast it, on a connection that continues.
         run("RESET ALL")
         set_session(connection)
         run("DISCARD TEMP")
         if run("SELECT txid_current()").fetchall() != transaction:
-            raise FileError("it ends the transaction that it is run in; leave BEGIN and COMMIT out")
+            raise TargetError("it ends the transaction that it is run in; leave BEGIN and COMMIT out")
         if problem := difference(before, _elsewhere(connection, target)):
-            raise FileError(problem)
+            raise TargetError(problem)
         table = _checked_table(connection, target)
         belonging = [str(name) for (name,) in run(read_sql("belonging"), {"table": table}).fetchall()]
         for (function,) in run(read_sql("functions"), [target]).fetchall():
@@ -94,8 +90,7 @@ def difference(before: Objects, after: Objects) -> str | None:
 
 def _missing(these: Objects, among: Objects) -> str:
     """The first of `these` that are not in `among`, for a person; empty if all are."""
-    names = [f"{each[0]} {name}" for each, name in these.items() if each not in among]
-    return few_of(names)
+    return few_of([f"{each[0]} {name}" for each, name in these.items() if each not in among])
 
 
 def _elsewhere(connection: Connection, schema: str) -> dict[tuple[str, int], str]:
@@ -107,24 +102,24 @@ def _elsewhere(connection: Connection, schema: str) -> dict[tuple[str, int], str
 
 
 def _checked_table(connection: Connection, schema: str) -> int:
-    """The OID of the table that the file created. Raises FileError if it lacks something."""
+    """The OID of the table that the file created. Raises TargetError if it lacks something."""
     found = connection.execute(read_sql("table"), [schema, SCHEMA_TABLE]).fetchall()
     if not found:
-        raise FileError(f"it makes no table {SCHEMA_TABLE}")
+        raise TargetError(f"it makes no table {SCHEMA_TABLE}")
     ((table, is_table, has_identity),) = found
     if not is_table:
-        raise FileError(f"its {SCHEMA_TABLE} is no table")
+        raise TargetError(f"its {SCHEMA_TABLE} is no table")
     if not has_identity:
-        raise FileError("the table needs an identity column, by which progress is seen")
+        raise TargetError("the table needs an identity column, by which progress is seen")
     seq = audited_in(connection, SCHEMA_TABLE, schema).seq
     audited = sql.SQL("SELECT {} FROM {} LIMIT 0").format(seq, sql.Identifier(schema, SCHEMA_TABLE))
     try:
         connection.execute(audited)
     except psycopg.errors.UndefinedColumn:
         members = 'columns for its members, among them "bench_run" and "bench_seq"'
-        raise FileError(f'the table needs a column "payload", for the record, or {members}') from None
+        raise TargetError(f'the table needs a column "payload", for the record, or {members}') from None
     except psycopg.errors.UndefinedFunction:
-        raise FileError('the table\'s column "payload" must be of jsonb or json') from None
+        raise TargetError('the table\'s column "payload" must be of jsonb or json') from None
     return int(table)
 
 

@@ -1,6 +1,7 @@
 """PostgreSQL and PgBouncer as services: their sections of a stack file, readiness, and versions."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Self
 
@@ -89,7 +90,9 @@ def postgres_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> 
 def _problem(endpoint: Endpoint, question: str, timeout_seconds: float, otherwise: str = "") -> str | None:
     """Why a question fails, or `otherwise` if its answer is false; the default names missing rights."""
     try:
-        user, *found = _asked(endpoint, question, timeout_seconds)
+        seconds = max(2, round(timeout_seconds))
+        with psycopg.connect(endpoint.address, connect_timeout=seconds, autocommit=True) as connection:
+            user, found = connection.info.user, connection.execute(question.encode()).fetchall()[0]
     except psycopg.Error as error:
         return str(error).strip().splitlines()[0]
     if all(found):
@@ -97,17 +100,10 @@ def _problem(endpoint: Endpoint, question: str, timeout_seconds: float, otherwis
     return otherwise or f"{user} may not make schemas in this database, or tables in its schema public"
 
 
-def _asked(endpoint: Endpoint, question: str, timeout_seconds: float) -> tuple[Any, ...]:
-    """The user that asks, and the first row of the answer."""
-    seconds = max(2, round(timeout_seconds))
-    with psycopg.connect(endpoint.address, connect_timeout=seconds, autocommit=True) as connection:
-        return (connection.info.user, *connection.execute(question.encode()).fetchall()[0])
-
-
 def pgbouncer_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) -> str | None:
     if METRICS not in endpoint.options:
         return _problem(endpoint, "SHOW VERSION", timeout_seconds)
-    with PoolMetrics(endpoint) as pools:
+    with closing(PoolMetrics(endpoint)) as pools:
         try:
             pools.execute(b"SHOW POOLS")
         except ServiceError as error:

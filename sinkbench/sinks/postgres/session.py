@@ -5,7 +5,7 @@ import time
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.resources import files
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg import sql
@@ -16,7 +16,7 @@ from sinkbench.analysis.settable import Given, Settable, one_of, whole
 from sinkbench.services.failures import maps_exceptions
 from sinkbench.sinks.jdbcurl import POOLER, given, jdbc_url
 from sinkbench.sinks.postgres.poolmetrics import PoolMetrics
-from sinkbench.sinks.values import SinkPooling, SinkSettings
+from sinkbench.sinks.values import SinkSettings
 
 Connection = psycopg.Connection[Any]
 Console = psycopg.Connection[DictRow]
@@ -112,79 +112,9 @@ def of_database(connection: Connection) -> dict[str, str]:
     return dict(str(line).split("=", 1) for (line,) in connection.execute(read_sql("of_database")))
 
 
-def database_set(connection: Connection, given: Mapping[str, str]) -> None:
-    """Sets the database for new sessions; `given` has values that `SETTABLE` permits."""
-    there = of_database(connection)
-    for name, value in given.items():
-        # The previous value first: a setting without it would never be undone.
-        if _BEFORE + name not in there:
-            _alter(connection, _BEFORE + name, there.get(name, ""))
-        _alter(connection, name, value)
-
-
-def database_set_back(connection: Connection) -> list[str]:
-    """Restores the database's settings, and returns their names."""
-    left = {name: was for name, was in of_database(connection).items() if name.startswith(_BEFORE)}
-    for mark, was in left.items():
-        _alter(connection, mark.removeprefix(_BEFORE), was or None)
-        _alter(connection, mark, None)
-    return sorted(mark.removeprefix(_BEFORE) for mark in left)
-
-
-def _alter(connection: Connection, name: str, value: str | None) -> None:
-    """`name` may have dots; None resets the setting."""
-    change = sql.SQL("ALTER DATABASE {} RESET {}" if value is None else "ALTER DATABASE {} SET {} TO {}")
-    database, parameter = sql.Identifier(connection.info.dbname), sql.Identifier(*name.split("."))
-    connection.execute(change.format(database, parameter, sql.Literal(value)))
-
-
-def _config(console: Console | PoolMetrics) -> dict[str, str]:
+def set_to(console: Console | PoolMetrics) -> dict[str, str]:
+    """What PgBouncer is set to."""
     return {str(row["key"]): str(row["value"]) for row in console.execute(b"SHOW CONFIG")}
-
-
-def refusal_of_pooler(console: Console, given: Mapping[str, str]) -> str | None:
-    """Why this PgBouncer cannot be set so, or cannot reconnect, in one line; None if it can."""
-    there, user = _config(console), console.info.user
-    if unknown := [name for name in given if name not in there]:
-        return f"this PgBouncer has no setting {unknown[0]}; use a later version, or leave it out of the plan"
-    if user in {name.strip() for name in there.get("admin_users", "").split(",")}:
-        return None
-    return f"PgBouncer does not let {user} set anything; add it to admin_users, and restart PgBouncer"
-
-
-def set_pooler(console: Console, given: Mapping[str, str]) -> None:
-    """Sets PgBouncer until it restarts or rereads its file."""
-    for name, value in given.items():
-        # The console has no parameters; names and values are those of `SETTABLE`.
-        console.execute(f"SET {name} = '{value}'".encode())
-
-
-def renew(console: Console, *, read_file: bool = False) -> list[str]:
-    """Makes PgBouncer reconnect, so that its settings apply, and returns the names of settings that changed. With
-    `read_file`, it first reads its file, which undoes what its console has set. Does nothing without the right to."""
-    before = _config(console)
-    try:
-        if read_file:
-            console.execute("RELOAD")
-        console.execute("RECONNECT")
-    except psycopg.DatabaseError:
-        if refusal_of_pooler(console, {}) is None:
-            raise
-        return []
-    changed = _config(console).items() - before.items()
-    return sorted(name for name, _ in changed if name in _POOLER.settings)
-
-
-def pooling(console: Console | PoolMetrics, database: str) -> SinkPooling:
-    """The settings of a database's pools; its own take precedence over the general ones."""
-    there = _config(console)
-    own = next((row for row in console.execute(b"SHOW DATABASES") if row["name"] == database), {})
-    size = own.get("pool_size")
-    # Some versions show an impossible number if the database has no pool size of its own.
-    size = there["default_pool_size"] if size is None or int(size) < 0 else size
-    # Versions without the setting do not support clients' prepared statements.
-    prepared = int(there.get("max_prepared_statements", 0))
-    return SinkPooling(str(own.get("pool_mode") or there["pool_mode"]), int(size), prepared)
 
 
 @maps_exceptions(psycopg.Error)
@@ -198,23 +128,58 @@ class Server:
 
     def refusal(self, given: Given) -> str | None:
         wanted = given.get("pgbouncer", {})
-        if self._console is not None:
-            return refusal_of_pooler(self._console, wanted)
-        return "this stack has no PgBouncer; leave 'pgbouncer' out of the settings" if wanted else None
+        if self._console is None:
+            return "this stack has no PgBouncer; leave 'pgbouncer' out of the settings" if wanted else None
+        there, user = set_to(self._console), self._console.info.user
+        if unknown := [name for name in wanted if name not in there]:
+            return f"this PgBouncer has no setting {unknown[0]}; use a later version, or leave it out of the plan"
+        if user in {name.strip() for name in there.get("admin_users", "").split(",")}:
+            return None
+        return f"PgBouncer does not let {user} set anything; add it to admin_users, and restart PgBouncer"
 
     def apply(self, given: Given) -> None:
         self.given = given
-        database_set(self._connection, given.get("postgres", {}))
+        there = of_database(self._connection)
+        for name, value in given.get("postgres", {}).items():
+            # The previous value first: a setting without it would never be undone.
+            if _BEFORE + name not in there:
+                self._alter(_BEFORE + name, there.get(name, ""))
+            self._alter(name, value)
         if self._console is not None:
-            set_pooler(self._console, given.get("pgbouncer", {}))
-            renew(self._console)
+            for name, value in given.get("pgbouncer", {}).items():
+                # The console has no parameters; names and values are those of `SETTABLE`.
+                self._console.execute(f"SET {name} = '{value}'".encode())
+            self._renew(self._console, "RECONNECT")
 
     def revert(self) -> list[str]:
         self.given = {}
-        found = [f"the setting {name} of postgres" for name in database_set_back(self._connection)]
+        marks = {name: was for name, was in of_database(self._connection).items() if name.startswith(_BEFORE)}
+        for mark, was in marks.items():
+            self._alter(mark.removeprefix(_BEFORE), was or None)
+            self._alter(mark, None)
+        found = [f"the setting {mark.removeprefix(_BEFORE)} of postgres" for mark in sorted(marks)]
         if self._console is not None:
-            found += [f"the setting {name} of pgbouncer" for name in renew(self._console, read_file=True)]
+            before = set_to(self._console)
+            # Reading its file undoes what its console has set.
+            self._renew(self._console, "RELOAD", "RECONNECT")
+            changed = sorted(name for name, _ in set_to(self._console).items() - before.items())
+            found += [f"the setting {name} of pgbouncer" for name in changed if name in _POOLER.settings]
         return found
+
+    def _alter(self, name: str, value: str | None) -> None:
+        """`name` may have dots; None resets the setting."""
+        change = sql.SQL("ALTER DATABASE {} RESET {}" if value is None else "ALTER DATABASE {} SET {} TO {}")
+        database, parameter = sql.Identifier(self._connection.info.dbname), sql.Identifier(*name.split("."))
+        self._connection.execute(change.format(database, parameter, sql.Literal(value)))
+
+    def _renew(self, console: Console, *commands: LiteralString) -> None:
+        """Makes PgBouncer reconnect, so that its settings apply. Does nothing without the right to."""
+        try:
+            for command in commands:
+                console.execute(command)
+        except psycopg.DatabaseError:
+            if self.refusal({}) is None:
+                raise
 
     def check(self, target: str, config: Mapping[str, str]) -> ReplicationState:
         """Where commits wait until standbys have applied them, it waits up to `APPLY_SECONDS` for that."""

@@ -15,7 +15,7 @@ from sinkbench.sinks.kind import Capabilities
 from sinkbench.sinks.postgres import session
 from sinkbench.sinks.postgres.clients import Clients, PgBouncer, open_pools
 from sinkbench.sinks.postgres.documents import Stored, columns_of, key_table
-from sinkbench.sinks.postgres.schema import MARK, FileError, make, remove, schema_comment
+from sinkbench.sinks.postgres.schema import MARK, make, remove, schema_comment
 from sinkbench.sinks.postgres.writing import Writes
 from sinkbench.sinks.values import Created, SinkReading, SinkSettings
 from sinkbench.stack import Endpoint, Endpoints
@@ -70,15 +70,16 @@ class PostgresSink:
 
     def create(self, target: str, file: Path | None = None) -> Created:
         file = file or self._schema_file
+        text = read_text(file, TargetError, if_missing="restore it")
         try:
-            make(self._connection, read_text(file, TargetError, if_missing="restore it"), target)
+            make(self._connection, text, target)
             self._checkpoint()
-        except (FileError, psycopg.Error) as error:
+        except (TargetError, psycopg.Error) as error:
             # What a file has committed itself remains.
-            if isinstance(error, FileError) and schema_comment(self._connection, target) == MARK:
+            if isinstance(error, TargetError) and schema_comment(self._connection, target) == MARK:
                 self.drop(target)
             reason = str(error).strip().splitlines()[0]
-            to = TargetError if isinstance(error, FileError) else StackError
+            to = TargetError if isinstance(error, TargetError) else StackError
             raise to(f"PostgreSQL did not make the table {target} of {file}: {reason}") from None
         # New sessions have other settings than this one.
         set_to = {**self.settings(target, {}).durability, **self._server.given.get("postgres", {})}

@@ -40,14 +40,12 @@ THERE = "SELECT FROM pg_tablespace WHERE spcname = 'sinkbench_small_disk'"
 class _Connection:
     def __init__(self, to: Destination) -> None:
         self._connection = connect(to.endpoint.address, prepare_threshold=None)
+        self.close = self._connection.close
         self._connection.execute("SET search_path TO public")
         self._table = sql.Identifier(to.target)
         if unfilled := self._connection.execute(read_sql("unfilled"), [to.target]).fetchall():
             self.close()
             raise ServiceError(f"PostgreSQL: only a connector fills the column {unfilled[0][0]} of {to.target}")
-
-    def close(self) -> None:
-        self._connection.close()
 
 
 @maps_exceptions(psycopg.Error)

@@ -2,8 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,39 +24,26 @@ HOSTILE = {
     "camel.beans.x": "#class:java.lang.Runtime",
     "f": "{{7*7}}{% include '/etc/passwd' %}",
 }
-TOUCHES = ("open", "os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "socket.connect", "import")
-_seen: list[list[str]] = []
-
-
-def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    # While Python ends, a module's names are gone before its hook is.
-    for seen in _seen or ():
-        if event in TOUCHES:
-            seen.append(f"{event} {arguments[0]}")
-
-
-@contextmanager
-def watched() -> Iterator[list[str]]:
-    """Every file that Python opens meanwhile, every process that it starts, and whom it calls."""
-    if not hasattr(watched, "hooked"):
-        # Such a hook cannot be taken away again.
-        sys.addaudithook(_hook)
-        watched.hooked = True  # type: ignore[attr-defined]
-    seen: list[str] = []
-    _seen.append(seen)
-    try:
-        yield seen
-    finally:
-        _seen.remove(seen)
 
 
 def test_a_connector_file_opens_no_other_file_and_starts_nothing(tmp_path: Path) -> None:
     file = tmp_path / "mine.json"
     file.write_text(json.dumps({"name": "x", "config": HOSTILE}))
     variables = {"POSTGRES_USER": "u"}
-    with watched() as seen:
-        config = {key: filled_in(value, variables) for key, value in read_connector(file).items()}
-        leads = [each(config) for each in (jdbc_url, own_commit)]
+    # Files that Python opens, processes that it starts, and whom it calls.
+    touches = ("open", "os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "socket.connect", "import")
+    seen: list[str] = []
+    watching = [True]
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if watching and event in touches:
+            seen.append(f"{event} {arguments[0]}")
+
+    # Such a hook cannot be taken away again.
+    sys.addaudithook(hook)
+    config = {key: filled_in(value, variables) for key, value in read_connector(file).items()}
+    leads = [each(config) for each in (jdbc_url, own_commit)]
+    watching.clear()
     code = (".py", ".pyc", ".so")
     opened = [each.removeprefix("open ") for each in seen if each.startswith("open ")]
     # A number is a file that is open already.

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg import sql
 
+from sinkbench.errors import ServiceError
 from sinkbench.sinks.postgres import session
-from sinkbench.sinks.postgres.clients import refusal
+from sinkbench.sinks.postgres.clients import PgBouncer, refusal
 from sinkbench.sinks.postgres.schema import Objects, difference
 from sinkbench.sinks.values import SinkPooling
 from sinkbench.stack import Endpoint
@@ -55,6 +56,7 @@ class Console:
         self.runs = dict(self.file)
         self.databases: list[dict[str, Any]] = [{"name": "bench", "pool_size": 10, "pool_mode": None}]
         self.done: list[str] = []
+        self.gone = False
         self.info = SimpleNamespace(user="bench")
 
     def execute(self, query: str | bytes) -> Any:
@@ -63,6 +65,8 @@ class Console:
             return [{"key": key, "value": value} for key, value in self.runs.items()]
         if text == "SHOW DATABASES":
             return self.databases
+        if self.gone:
+            raise psycopg.OperationalError("gone")
         if "bench" not in self.runs["admin_users"]:
             raise psycopg.errors.InsufficientPrivilege("admin access needed")
         self.done.append(text)
@@ -76,75 +80,76 @@ class Console:
 def test_a_setting_of_the_database_is_taken_away_again_and_what_was_there_before_comes_back() -> None:
     for before in ({}, {COMMIT: "local", "work_mem": "8MB"}):
         database: Any = Database(**before)
-        session.database_set(database, {COMMIT: "off"})
+        session.Server(database, None).apply({"postgres": {COMMIT: "off"}})
         # A trial that was killed, and another one after it.
-        session.database_set(database, {COMMIT: "remote_apply"})
+        server = session.Server(database, None)
+        server.apply({"postgres": {COMMIT: "remote_apply"}})
         assert database.there[COMMIT] == "remote_apply"
-        assert session.database_set_back(database) == [COMMIT]
+        assert server.revert() == [f"the setting {COMMIT} of postgres"]
         assert database.there == before
-        assert session.database_set_back(database) == []
+        assert server.revert() == []
 
 
 @given(before=st.sampled_from([None, "local"]), at=st.integers(0, 4), again=st.integers(0, 4))
 def test_a_killed_controller_leaves_nothing_that_cannot_be_undone(before: str | None, at: int, again: int) -> None:
     usual = {} if before is None else {COMMIT: before}
     database: Any = Database(at, **usual)
-    with pytest.raises(psycopg.OperationalError) if at < 2 else nullcontext():
-        session.database_set(database, {COMMIT: "off"})
+    server = session.Server(database, None)
+    with pytest.raises(ServiceError) if at < 2 else nullcontext():
+        server.apply({"postgres": {COMMIT: "off"}})
     database.left = again
-    with pytest.raises(psycopg.OperationalError) if database.there != usual and again < 2 else nullcontext():
-        session.database_set_back(database)
+    with pytest.raises(ServiceError) if database.there != usual and again < 2 else nullcontext():
+        server.revert()
     database.left = 1_000
-    session.database_set_back(database)
+    server.revert()
     assert database.there == usual
 
 
+def pooler_of(console: Any) -> session.Server:
+    database: Any = Database()
+    return session.Server(database, console)
+
+
 def test_pgbouncer_is_set_by_its_console_and_back_by_its_file() -> None:
-    console: Any = Console()
-    session.set_pooler(console, {"pool_mode": "session", "default_pool_size": "20"})
-    assert session.renew(console) == []
-    assert console.runs["pool_mode"] == "session"
-    assert session.renew(console, read_file=True) == ["default_pool_size", "pool_mode"]
+    console = Console()
+    pooler = pooler_of(console)
+    wanted = {"pool_mode": "session", "default_pool_size": "20"}
+    assert pooler.refusal({"pgbouncer": wanted}) is None
+    pooler.apply({"pgbouncer": wanted})
+    assert (console.runs["pool_mode"], console.done[-1]) == ("session", "RECONNECT")
+    assert pooler.revert() == [f"the setting {name} of pgbouncer" for name in ("default_pool_size", "pool_mode")]
     assert (console.runs, console.done[-2:]) == (console.file, ["RELOAD", "RECONNECT"])
 
 
 def test_what_this_pgbouncer_cannot_be_set_to_is_refused() -> None:
-    console: Any = Console()
-    assert session.refusal_of_pooler(console, {"pool_mode": "session"}) is None
     said = "this PgBouncer has no setting max_prepared_statements; use a later version, or leave it out of the plan"
-    assert session.refusal_of_pooler(console, {"max_prepared_statements": "100"}) == said
+    assert pooler_of(Console()).refusal({"pgbouncer": {"max_prepared_statements": "100"}}) == said
 
 
 def test_a_user_who_is_no_admin_of_pgbouncer_is_refused_and_sets_nothing() -> None:
-    console: Any = Console(admins="root, root2")
-    said = session.refusal_of_pooler(console, {"pool_mode": "session"}) or ""
+    console = Console(admins="root, root2")
+    said = pooler_of(console).refusal({"pgbouncer": {"pool_mode": "session"}}) or ""
     assert "does not let bench set anything; add it to admin_users" in said
-    assert session.renew(console, read_file=True) == []
+    assert pooler_of(console).revert() == []
     assert console.done == []
 
 
-def test_a_console_that_answers_nothing_more_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    console: Any = Console()
-
-    def gone(query: str) -> Any:
-        if query == "SHOW CONFIG":
-            return [{"key": "admin_users", "value": "bench"}]
-        raise psycopg.OperationalError("gone")
-
-    monkeypatch.setattr(console, "execute", gone)
-    with pytest.raises(psycopg.OperationalError):
-        session.renew(console)
+def test_a_console_that_answers_nothing_more_is_an_error() -> None:
+    console = Console()
+    console.gone = True
+    with pytest.raises(ServiceError):
+        pooler_of(console).apply({})
 
 
 def test_how_the_pools_are_set_is_what_holds_for_this_database() -> None:
     console: Any = Console(max_prepared_statements="200")
-    assert session.pooling(console, "bench") == SinkPooling("transaction", 10, 200)
+    assert PgBouncer(console, "bench").read() == SinkPooling("transaction", 10, 200)
     console.databases = [{"name": "bench", "pool_size": 3, "pool_mode": "statement"}]
-    assert session.pooling(console, "bench") == SinkPooling("statement", 3, 200)
+    assert PgBouncer(console, "bench").read() == SinkPooling("statement", 3, 200)
     old: Any = Console()
     old.databases = [{"name": "bench", "pool_size": -1, "pool_mode": None}]
-    assert session.pooling(old, "bench") == SinkPooling("transaction", 10, 0)
-    assert session.pooling(old, "other") == SinkPooling("transaction", 10, 0)
+    for name in ("bench", "other"):
+        assert PgBouncer(old, name).read() == SinkPooling("transaction", 10, 0)
 
 
 def test_a_login_that_fails_says_why_and_is_tried_at_the_stacks_own_servers_alone() -> None:

@@ -54,36 +54,31 @@ def processes(settings: Settings) -> Processes:
     return Processes(tuple(node.name for node in settings.layout.nodes))
 
 
-def roles_of(settings: Settings, processes: Processes) -> PostgresRoles:
+@pytest.fixture
+def roles(settings: Settings, processes: Processes) -> PostgresRoles:
     return PostgresRoles(Home(settings).place, processes)
 
 
+@pytest.fixture
 def primary_file(settings: Settings) -> Path:
     return Home(settings).data / PRIMARY_FILE
 
 
-@dataclass
-class Server:
-    """What one node answers."""
-
-    received: int = 0
-    standby: bool = True
-
-
 @pytest.fixture
-def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Server]:
-    """The nodes, which answer without a server."""
-    found = {"postgres": Server(9, standby=False), "postgres-2": Server(7), "postgres-3": Server(8)}
+def standbys(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The nodes that are no primary; all answer without a server."""
+    received = {"postgres": 9, "postgres-2": 7, "postgres-3": 8}
+    found = {"postgres-2", "postgres-3"}
 
     def ask(roles: PostgresRoles, name: str, question: str) -> object:
         if not roles._runs(name):
             raise StackError(f"{name}: connection refused")
         if "pg_promote" in question:
-            found[name].standby = False
+            found.discard(name)
             return True
         if question == "SELECT pg_is_in_recovery()":
-            return found[name].standby
-        return found[name].received if "receive_lsn" in question else roles._nodes[roles.primary][1]
+            return name in found
+        return received[name] if "receive_lsn" in question else roles._nodes[roles.primary][1]
 
     monkeypatch.setattr(PostgresRoles, "_ask", ask)
     monkeypatch.setattr(PostgresRoles, "_tell_pooler", lambda roles, name: None)
@@ -108,8 +103,7 @@ def test_pgbouncer_is_pointed_elsewhere_and_keeps_all_else(port: int) -> None:
     assert after.splitlines()[:-1] == before.splitlines()[:-1]
 
 
-def test_without_the_file_the_first_node_is_the_primary(settings: Settings, processes: Processes) -> None:
-    roles = roles_of(settings, processes)
+def test_without_the_file_the_first_node_is_the_primary(roles: PostgresRoles, processes: Processes) -> None:
     assert roles.primary == "postgres"
     roles.finish()
     roles.restore(pytest.fail)
@@ -117,64 +111,63 @@ def test_without_the_file_the_first_node_is_the_primary(settings: Settings, proc
 
 
 def test_the_old_primary_is_dead_before_another_is_named(
-    settings: Settings, processes: Processes, servers: dict[str, Server]
+    settings: Settings, roles: PostgresRoles, processes: Processes, standbys: set[str], primary_file: Path
 ) -> None:
-    roles = roles_of(settings, processes)
     assert roles.promote() == ("127.0.0.1", settings.port("postgres_port", 3))
     assert roles.primary == "postgres-3"
     # The third follows the new one; the old one stays dead until the fault is over.
     assert processes.told == ["kill postgres", "stop postgres-2", "start postgres-2"]
-    assert [name for name, each in servers.items() if not each.standby and name not in processes.dead] == ["postgres-3"]
-    assert primary_file(settings).read_text() == f"postgres-3 127.0.0.1 {settings.port('postgres_port', 3)}\n"
+    assert standbys == {"postgres-2"}
+    assert primary_file.read_text() == f"postgres-3 127.0.0.1 {settings.port('postgres_port', 3)}\n"
     found = {name: each.options for name, each in LocalStack(settings).endpoints.sinks["postgres"].nodes.items()}
     assert found == {"postgres": {"role": "replica"}, "postgres-2": {"role": "replica"}, "postgres-3": {}}
 
 
-def test_none_is_killed_without_a_replica(settings: Settings, processes: Processes, servers: dict[str, Server]) -> None:
+def test_none_is_killed_without_a_replica(roles: PostgresRoles, processes: Processes, standbys: set[str]) -> None:
     for dead, said in (({"postgres-2", "postgres-3"}, "no replica of PostgreSQL answers"), ({"postgres"}, "not run")):
         processes.dead = dead
         with pytest.raises(StackError, match=said):
-            roles_of(settings, processes).promote()
+            roles.promote()
     assert processes.told == []
 
 
 def test_the_roles_are_changed_back_from_wherever_a_controller_was_killed(
-    settings: Settings, processes: Processes, servers: dict[str, Server]
+    roles: PostgresRoles, processes: Processes, standbys: set[str], primary_file: Path
 ) -> None:
     # The old one is dead, the new one named, and not promoted yet.
     processes.dead.add("postgres")
-    primary_file(settings).write_text("postgres-2 127.0.0.1 1\n")
+    primary_file.write_text("postgres-2 127.0.0.1 1\n")
     said: list[str] = []
-    roles_of(settings, processes).restore(said.append)
+    roles.restore(said.append)
     assert said == ["changing the roles of postgres back"]
-    assert not primary_file(settings).exists()
+    assert not primary_file.exists()
     assert processes.dead == set()
     assert processes.told == [
         *("start postgres", "stop postgres-2", "stop postgres-3", "start postgres-2", "start postgres-3")
     ]
-    assert not servers["postgres"].standby
+    assert "postgres" not in standbys
 
 
 def test_what_cannot_be_changed_back_is_shown_with_what_to_do(
-    settings: Settings, processes: Processes, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch
+    roles: PostgresRoles, standbys: set[str], primary_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    primary_file(settings).write_text("postgres-2 127.0.0.1 1\n")
+    primary_file.write_text("postgres-2 127.0.0.1 1\n")
     monkeypatch.setattr(PostgresRoles, "_promote", Mock(side_effect=StackError("it is broken")))
     with pytest.raises(StackError) as refused:
-        roles_of(settings, processes).restore()
+        roles.restore()
     (line,) = str(refused.value).splitlines()
     assert line.startswith("the roles of postgres could not be changed back: it is broken; run `sinkbench up` again")
-    assert line.endswith(f"`sinkbench down`, and remove {Home(settings).data}")
-    assert primary_file(settings).exists()
+    assert line.endswith(f"`sinkbench down`, and remove {primary_file.parent}")
+    assert primary_file.exists()
 
 
-def test_the_controller_finds_the_primary_among_all_nodes(settings: Settings) -> None:
+def test_the_controller_finds_the_primary_among_all_nodes(settings: Settings, primary_file: Path) -> None:
     found = conninfo_to_dict(LocalStack(settings).endpoints.sinks["postgres"].address)
     assert found["host"] == "127.0.0.1,127.0.0.1,127.0.0.1"
     assert found["port"] == ",".join(str(settings.port("postgres_port", number)) for number in (1, 2, 3))
     assert found["target_session_attrs"] == "read-write"
     assert "target_session_attrs" not in LocalStack(settings).endpoints.sinks["postgres"].nodes["postgres-2"].address
-    primary_file(settings).write_text("postgres-9 127.0.0.1 1\n")
+    primary_file.write_text("postgres-9 127.0.0.1 1\n")
     with pytest.raises(StackError, match="postgres-primary: names no node of this topology"):
         _ = LocalStack(settings).endpoints
 
