@@ -50,15 +50,6 @@ class Enough:
 
 
 @dataclass(frozen=True)
-class Timeouts:
-    """When to give up: `stall_seconds` without a new record, or `timeout_seconds` in total. A `pilot` ends earlier."""
-
-    stall_seconds: float
-    timeout_seconds: float
-    pilot: Enough | None = None
-
-
-@dataclass(frozen=True)
 class End:
     """The run is over. `reason`: why its figures must not be used; `dead`: services that died."""
 
@@ -86,9 +77,13 @@ class Watch(ABC):
 
 
 class DrainWatch(Watch):
-    def __init__(self, records: int, tasks: int, timeouts: Timeouts) -> None:
+    """Gives up after `stall` seconds without a new record, or after `timeout` in total. A `pilot` ends earlier."""
+
+    def __init__(self, records: int, tasks: int, stall: float, timeout: float, pilot: Enough | None = None) -> None:
         super().__init__(records, tasks)
-        self._timeouts = timeouts
+        self._stall_seconds = stall
+        self._timeout_seconds = timeout
+        self._pilot = pilot
         self._stored = 0
         self._first_seconds: float | None = None
         self._moved_seconds: float | None = None
@@ -126,11 +121,11 @@ class DrainWatch(Watch):
         if self._stay_failed(sample):
             text = f"all {self._tasks} tasks FAILED {so_far}"
             return end_with(ReasonCode.TASKS_FAILED, text, failed=self._tasks, tasks=self._tasks, **figures)
-        if now - self._moved_seconds > self._timeouts.stall_seconds:
-            text = f"no progress for {self._timeouts.stall_seconds:g} s {so_far}"
+        if now - self._moved_seconds > self._stall_seconds:
+            text = f"no progress for {self._stall_seconds:g} s {so_far}"
             return end_with(ReasonCode.NO_PROGRESS, text, **figures)
-        if now > self._timeouts.timeout_seconds:
-            text = f"not done after {self._timeouts.timeout_seconds:g} s, {so_far}"
+        if now > self._timeout_seconds:
+            text = f"not done after {self._timeout_seconds:g} s, {so_far}"
             return end_with(ReasonCode.TIMED_OUT, text, **figures)
         return None
 
@@ -142,7 +137,7 @@ class DrainWatch(Watch):
         return self._failed_seconds is not None and sample.seconds - self._failed_seconds >= FAILED_SECONDS
 
     def _pilot_is_over(self, sample: Sample) -> bool:
-        enough, now = self._timeouts.pilot, sample.seconds
+        enough, now = self._pilot, sample.seconds
         if enough is None or self._first_seconds is None:
             return False
         self._seen.append(sample)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from sinkbench.analysis import replication as copies
@@ -28,14 +28,10 @@ SETTLE_SECONDS = 10.0
 CLOSING_SECONDS = 3.0
 
 
-@dataclass(frozen=True)
-class Taken:
-    record: TrialRecord
-    samples: Sequence[Sample]
-
-
-def run_trial(own: Resources, workload: Workload, block: int, recover: Callable[[], object] | None = None) -> Taken:
-    """Takes a trial from the empty sink to its record. The caller removes the trial's objects.
+def run_trial(
+    own: Resources, workload: Workload, block: int, recover: Callable[[], object] | None = None
+) -> tuple[TrialRecord, Sequence[Sample]]:
+    """Takes a trial from the empty sink to its record and samples. The caller removes the trial's objects.
 
     `block` counts from 1. `recover` restarts dead services, so that an interrupted trial can be audited."""
     started_at, started = datetime.now(UTC), time.monotonic()
@@ -65,7 +61,7 @@ def run_trial(own: Resources, workload: Workload, block: int, recover: Callable[
     made = record(found, workload.figures(found, notes.reasons), notes.reasons)
     seconds = round(time.monotonic() - started, 3)
     timed = {"block": block, "started_at": started_at.isoformat(timespec="milliseconds"), "seconds": seconds}
-    return Taken(made.model_copy(update=timed), found.samples)
+    return made.model_copy(update=timed), found.samples
 
 
 def measured(own: Resources) -> Measured:

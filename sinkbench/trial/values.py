@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Event
-from typing import NamedTuple
 
 from loadgen.summary import ClockOffset
 from sinkbench.analysis.deadletters import DeadLetter
@@ -14,6 +12,7 @@ from sinkbench.plan.plan import Plan
 from sinkbench.results import Act, Asked, Audit, Bloat, Durability, Reason
 from sinkbench.services.connect import ConnectorStatus
 from sinkbench.sinks import Arrivals, SinkBloat, SinkPooling
+from sinkbench.trial.names import Names
 from sinkbench.trial.reads import Told
 
 # A smaller share of a trial's records changes no figure. Fewer records are no load, however short the trial:
@@ -54,17 +53,6 @@ def met(before: Others, after: Others, records: int, is_own: Callable[[str], boo
 def risen(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
     found = {name: count - before.get(name, 0) for name, count in after.items()}
     return {name: count for name, count in found.items() if count > 0}
-
-
-class Pace(NamedTuple):
-    """Records per second, None: at once; what ends a load early; and whether a key's records come in order of `seq`."""
-
-    rate: float | None = None
-    stop: Event | None = None
-    in_order: bool = False
-
-
-AT_ONCE = Pace()
 
 
 @dataclass(frozen=True)
@@ -135,7 +123,8 @@ class Rescaled:
 @dataclass(frozen=True)
 class Faulted:
     """The fault of a trial, on the samples' clock. `too_late`: everything was stored before. `recovered`: in the end
-    all records were read and no task was FAILED. `acts` are requests to a pipeline that did not recover by itself."""
+    all records were read and no task was FAILED. `acts` are requests to a pipeline that did not recover by itself.
+    `moved` is the address of another primary, `names` are those of a renamed connector."""
 
     target: str = ""
     began: float | None = None
@@ -144,6 +133,8 @@ class Faulted:
     recovered: bool = False
     acts: Sequence[Act] = ()
     poisoned: int = 0
+    moved: tuple[str, int] | None = None
+    names: Names | None = None
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def own_of(cluster: Any, observer: Quiet | None = None) -> Resources:
 
 def run(own: Resources, rate: float | None = RATE) -> TrialRecord:
     cluster: Any = own.cluster
-    return run_trial(own, Fault(rate, own.cell.fault), 1, cluster.revive).record
+    return run_trial(own, Fault(rate, own.cell.fault), 1, cluster.revive)[0]
 
 
 def take(cluster: Any, observer: Quiet | None = None) -> TrialRecord:

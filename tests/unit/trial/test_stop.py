@@ -27,13 +27,12 @@ from sinkbench.services.connect import ConnectorStatus, Task
 from sinkbench.stack import ServiceState
 from sinkbench.stack.meter import MONITORING
 from sinkbench.summary.cells import summarize
-from sinkbench.trial.stop import BLIND_SAMPLES, DrainWatch, End, Enough, Timeouts, died_of_memory
+from sinkbench.trial.stop import BLIND_SAMPLES, DrainWatch, End, Enough, died_of_memory
 from tests.support.fakecluster import FakeCluster, codes, drained
 from tests.support.trials import drain_of, plan_of
 from tests.support.trials import sample as read_sample
 
 CODES = ReasonCode
-LIMITS = Timeouts(stall_seconds=30, timeout_seconds=300)
 
 
 def sample(seconds: float, stored: int | None, **read: Any) -> Sample:
@@ -89,7 +88,7 @@ def using(seconds: float, troubles: Mapping[str, str] | None = None, **cpu_secon
     ],
 )
 def test_a_drain_is_over_when_everything_is_stored(samples: list[Sample], is_over: bool) -> None:
-    *before, last = ends(DrainWatch(100, 3, LIMITS), *samples)
+    *before, last = ends(DrainWatch(100, 3, 30, 300), *samples)
     assert before == [None] * len(before)
     assert last == (End() if is_over else None)
 
@@ -137,7 +136,7 @@ KILLED = "was killed for memory: its limit is 512 MB (SINKBENCH_CONNECT_MEMORY)"
     ],
 )
 def test_a_drain_is_given_up_for_a_reason(samples: list[Sample], code: ReasonCode, text: str) -> None:
-    *before, end = ends(DrainWatch(100, 3, LIMITS), *samples)
+    *before, end = ends(DrainWatch(100, 3, 30, 300), *samples)
     assert before == [None] * len(before)
     assert said(end) == (code, text)
     gone = re.findall(r"(\w+) (?:died during|was killed)", text)
@@ -145,7 +144,7 @@ def test_a_drain_is_given_up_for_a_reason(samples: list[Sample], code: ReasonCod
 
 
 def test_a_single_reading_that_fails_is_passed_over_but_not_a_row_of_them() -> None:
-    watch = DrainWatch(100, 3, LIMITS)
+    watch = DrainWatch(100, 3, 30, 300)
     found = ends(watch, *(sample(n / 4, None, problems=("gone",)) for n in range(BLIND_SAMPLES)))
     assert found[:-1] == [None] * (BLIND_SAMPLES - 1)
     assert said(found[-1]) == (CODES.SINK_UNREADABLE, f"the sink could not be read {BLIND_SAMPLES} times: gone")
@@ -159,7 +158,7 @@ def pilot_seconds(
     `compiling` gives the share of its JVM's one core that went into compiling in each second; None if none can be seen.
     """
     seconds, longest = lengths
-    watch = DrainWatch(10**9, 3, Timeouts(30, 300, Enough(seconds, 0.1, longest)))
+    watch = DrainWatch(10**9, 3, 30, 300, Enough(seconds, 0.1, longest))
     stored = spent = 0.0
     for second, rate in enumerate(rates):
         stored += rate
