@@ -37,7 +37,8 @@ def run_trial(
     started_at, started = datetime.now(UTC), time.monotonic()
     notes, found = Notes(own.observer), measured(own)
     with notes.catching():
-        found = replace(found, target=reset_sink(own))
+        notes_of_target, bytes_before = reset_sink(own)
+        found = replace(found, notes_of_target=notes_of_target, bytes_before=bytes_before)
         with workload.around(own) as around:
             found = replace(found, loaded=workload.load(own))
             found = replace(found, before=read_before(own, notes))
@@ -128,7 +129,7 @@ def read_after(own: Resources, workload: Workload, around: Around, found: Measur
         # Also without an audit: deadlocks may have ended the trial.
         after = replace(after, bloat=_bloat_since(found.before.bloat, _bloat(own)))
     with suppress(ServiceError, OSError):
-        before, size = found.target.disk_bytes, own.sink.disk_bytes(own.names.target)
+        before, size = found.bytes_before, own.sink.disk_bytes(own.names.target)
         if made is not None and made.stored and before is not None and size is not None:
             after = replace(after, disk_bytes_per_record=round(max(size - before, 0) / made.stored, 1))
     # The right answers are known only if the sink stores every record once.

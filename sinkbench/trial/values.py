@@ -72,14 +72,6 @@ class Loaded:
 
 
 @dataclass(frozen=True)
-class Target:
-    """The trial's index or table before its first record. `disk_bytes` includes the rows before."""
-
-    notes: Sequence[str] = ()
-    disk_bytes: int | None = 0
-
-
-@dataclass(frozen=True)
 class Replication:
     of_sink: ReplicationState | None = None
     of_topic: ReplicationState | None = None
@@ -158,16 +150,12 @@ class Timeline:
     reads: Told | None = None
     read: Sequence[int] = ()
     """Records that each further consumer group has read."""
-    rescaled: Rescaled | None = None
-    faulted: Faulted | None = None
+    rescaled: Rescaled = Rescaled()
+    faulted: Faulted = Faulted()
 
     @property
     def failed_tasks(self) -> int:
         return 0 if self.last is None else len(self.last.failed)
-
-    @property
-    def out_of_memory(self) -> bool:
-        return (self.failure or "").startswith("out of memory")
 
 
 @dataclass(frozen=True)
@@ -215,7 +203,8 @@ class After:
 
 @dataclass(frozen=True)
 class Measured:
-    """Everything that a trial has found so far; `cpu_limits` are cores by service."""
+    """Everything that a trial has found so far; `cpu_limits` are cores by service, `bytes_before` those of the rows
+    before the trial in its index or table."""
 
     trial: str
     cell: Cell
@@ -223,7 +212,8 @@ class Measured:
     records: int
     machine_cores: int | None = None
     cpu_limits: Mapping[str, float] = field(default_factory=dict)
-    target: Target = Target()
+    notes_of_target: Sequence[str] = ()
+    bytes_before: int | None = 0
     loaded: Loaded | None = None
     before: Before = Before()
     timeline: Timeline = Timeline()
@@ -241,10 +231,6 @@ class Measured:
         is missing of a topic that was not read to its end is lost; counters may have been reset by a restart; and
         connections that remain were left open by the connector."""
         return self.cell.fault is not None
-
-    @property
-    def faulted(self) -> Faulted:
-        return self.timeline.faulted or Faulted()
 
     @property
     def read_all(self) -> bool:

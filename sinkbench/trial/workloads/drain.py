@@ -162,7 +162,7 @@ class LiveRescale(Drain):
         return replace(timeline, reasons=[*timeline.reasons, dry])
 
     def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
-        step = found.timeline.rescaled or Rescaled()
+        step = found.timeline.rescaled
         stalled = stalls_outside(found.samples, found.records, step)
         if step.asked is None or step.settled is None:
             return drained(found, reasons, None, stalled)
