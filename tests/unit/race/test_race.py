@@ -147,29 +147,22 @@ def test_shares_of_the_capacity_are_offered_once_it_is_found_and_a_run_passes_if
     tmp_path: Path,
 ) -> None:
     keys = {"mode": "capacity", "pipelines": ["postgres/jdbc"], "trials": 2, "sustain": {"seconds": 20}}
-    found = {"precision_percent": 10, "of_capacity": [0.5, 1.4]}
-    summary, _, folder = race(FakeCluster(plan(**keys, capacity=found)), tmp_path)
+    wanted = plan(**keys, capacity={"precision_percent": 10, "of_capacity": [0.5, 1.4]})
+    summary, _, folder = race(FakeCluster(wanted), tmp_path)
     capacity, half, more = summary.cells
     assert [cell.of_capacity for cell in summary.cells] == [None, 0.5, 1.4]
     assert half.offered_records_per_second == pytest.approx(capacity.offered_records_per_second / 2, abs=0.1)
     assert [cell.trials for cell in summary.cells] == [2, 2, 2]
     assert (half.lag.verdict, more.lag.verdict) == (BOUNDED, GROWING)
     assert (more.passed, summary.passed) == (False, True)
-    taken = [trial.block for trial in read_trials(folder.trials_path) if trial.of_capacity is not None]
-    assert taken == [1, 1, 2, 2]
-
-
-def test_a_run_that_is_interrupted_in_its_shares_goes_on_with_them(tmp_path: Path) -> None:
-    keys = {"mode": "capacity", "pipelines": ["postgres/jdbc"], "trials": 2, "sustain": {"seconds": 20}}
-    wanted = plan(**keys, capacity={"precision_percent": 10, "of_capacity": [0.5]})
-    _, _, folder = race(FakeCluster(wanted), tmp_path)
     cells, trials = expand(wanted, 3), read_trials(folder.trials_path)
-    shares = [trial.trial for trial in trials if trial.of_capacity is not None]
-    limits = read_summary(folder.summary_path).limits
-    assert cells_left(wanted, cells, trials, limits) == []
-    kept = [trial for trial in trials if trial.trial != shares[-1]]
-    assert [cell.key for cell in cells_left(wanted, cells, kept, limits)] == ["postgres/jdbc@3x1@50%"]
-    assert [cell.key for cell in cells_left(wanted, cells, trials[:1], limits)] == [cell.key for cell in cells]
+    shares = [trial for trial in trials if trial.of_capacity is not None]
+    assert [trial.block for trial in shares] == [1, 1, 2, 2]
+    # A run that is interrupted in its shares goes on with them.
+    assert cells_left(wanted, cells, trials, summary.limits) == []
+    kept = [trial for trial in trials if trial is not shares[-1]]
+    assert [cell.key for cell in cells_left(wanted, cells, kept, summary.limits)] == [shares[-1].cell]
+    assert cells_left(wanted, cells, trials[:1], summary.limits) == cells
 
 
 def test_pilots_go_round_until_the_jvms_have_stopped_compiling(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ from sinkbench.stack import Stack, Usage
 from sinkbench.trial.audit import counted
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names, cleaning
-from sinkbench.trial.resources import Resources, create_target
+from sinkbench.trial.resources import create_target
 from tests.support.endpoints import endpoints
-from tests.support.fakecluster import Quiet
+from tests.support.fakecluster import resources
 from tests.support.ports import free_ports
 from tests.support.summaries import summary
 from tests.support.trials import a_cell, connectors_in, plan_in
@@ -38,10 +38,6 @@ def cluster_of(folder: Path, free_bytes: int | None = None) -> Cluster:
     )
     stack = SimpleNamespace(endpoints=endpoints(), usage=lambda: Usage(free_bytes=free_bytes))
     return Cluster(cast(Stack, stack), plan, folder)
-
-
-def resources(cluster: Cluster, cell: Cell, trial: str) -> Resources:
-    return Resources(cluster, cell, Names.of(trial), 10, Quiet())
 
 
 @pytest.fixture
@@ -81,11 +77,11 @@ def test_rows_that_were_there_before_are_not_foreign_and_fail_the_trial_when_gon
 ) -> None:
     for rows, foreign in ((1_010, 0), (1_013, 3)):
         monkeypatch.setattr(cluster, "sink", lambda name, rows=rows: sink_of(rows))
-        found = counted(resources(cluster, a_cell(rows_before=1_000), "t1")).result()
+        found = counted(resources(cluster, a_cell(rows_before=1_000))).result()
         assert (found.stored, found.foreign) == (10 + foreign, foreign)
     monkeypatch.setattr(cluster, "sink", lambda name: sink_of(1_003))
     with pytest.raises(TrialFailed, match="7 of the 1,000 rows that were there before are gone") as failed:
-        counted(resources(cluster, a_cell(rows_before=1_000), "t1"))
+        counted(resources(cluster, a_cell(rows_before=1_000)))
     assert failed.value.code == ReasonCode.COUNTS_DISAGREE
 
 
@@ -127,18 +123,18 @@ def settable(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Set:
 def test_services_are_set_before_the_target_is_made_and_back_when_the_connector_is_gone(
     cluster: Cluster, settable: Set
 ) -> None:
-    create_target(resources(cluster, set_to("off"), "t1"))
-    resources(cluster, set_to("off"), "t1").remove()
+    create_target(resources(cluster, set_to("off")))
+    resources(cluster, set_to("off")).remove()
     assert settable.done == ["set off", "create", "stop", "back", "drop"]
-    create_target(resources(cluster, CELL, "t2"))
-    resources(cluster, CELL, "t2").remove()
+    create_target(resources(cluster, CELL))
+    resources(cluster, CELL).remove()
     assert settable.done[5:] == ["create", "stop", "drop"]
 
 
 def test_nothing_of_a_trial_that_could_not_be_cleaned_up_reaches_the_next_one(cluster: Cluster, settable: Set) -> None:
-    create_target(resources(cluster, set_to("off"), "t1"))
-    create_target(resources(cluster, CELL, "t2"))
-    create_target(resources(cluster, CELL, "t3"))
+    create_target(resources(cluster, set_to("off")))
+    create_target(resources(cluster, CELL))
+    create_target(resources(cluster, CELL))
     assert settable.done == ["set off", "create", "back", "create", "create"]
 
 

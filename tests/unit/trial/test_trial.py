@@ -187,24 +187,13 @@ def test_what_its_own_connector_puts_aside_is_not_foreign(monkeypatch: pytest.Mo
     assert record.others == there
 
 
-class Shared(FakeSink):
-    """Tells its connections from those that were there before, and has two unattributed in the end."""
-
-    unattributed = 2
-
-    def exclude_existing(self) -> None:
-        self._cluster.calls.append("set apart")
-
-    def read(self, target: str) -> SinkReading:
-        return SinkReading(0, 7 + self.unattributed, signs={OTHER_CONNECTIONS: 7})
-
-
 @pytest.mark.parametrize("unattributed", [0, 2])
 def test_connections_of_others_meanwhile_hide_the_peak(unattributed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = SinkReading(0, 7 + unattributed, signs={OTHER_CONNECTIONS: 7})
     monkeypatch.setattr("sinkbench.trial.trial.CLOSING_SECONDS", 0.0)
-    monkeypatch.setattr(Shared, "unattributed", unattributed)
+    monkeypatch.setattr(FakeSink, "read", lambda sink, target: reading)
+    monkeypatch.setattr(FakeSink, "exclude_existing", lambda sink: cluster.calls.append("set apart"))
     cluster = FakeCluster(PLAN)
-    cluster.sink = lambda name: Shared(cluster)  # type: ignore[method-assign]
     record = drained(cluster)
     assert (record.reasons, record.connections.others) == ([], unattributed)
     assert record.connections.clients_peak == (None if unattributed else 12)
