@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from loadgen.summary import Summary
-from sinkbench.analysis.settable import Given
 from sinkbench.errors import Interrupted, ReasonCode, TrialFailed
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.sections import PlanLoad
@@ -85,57 +84,48 @@ def test_rows_that_were_there_before_are_not_foreign_and_fail_the_trial_when_gon
     assert failed.value.code == ReasonCode.COUNTS_DISAGREE
 
 
-class Set:
-    """A sink whose services can be set, and that tells what was done."""
-
-    def __init__(self) -> None:
-        self.capabilities = Capabilities(service_settings=self)
-        self.done: list[str] = []
-        self.refusal, self.drop = lambda given: None, lambda target: self.done.append("drop")
-
-    def apply(self, given: Given) -> None:
-        self.done.append(f"set {dict(given['postgres'])['synchronous_commit']}")
-
-    def revert(self) -> list[str]:
-        self.done.append("back")
-        return []
-
-    def create(self, target: str, file: Path | None) -> Created:
-        self.done.append("create")
-        return Created()
-
-
 def set_to(value: str) -> Cell:
     return a_cell(settings={"postgres": {"synchronous_commit": value}})
 
 
 @pytest.fixture
-def settable(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Set:
-    """The sink of a cluster whose connectors and groups are gone at once."""
-    sink = Set()
+def done(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is done to a sink with services that can be set; the cluster's connectors and groups are gone at once."""
+    done: list[Any] = []
+    settings: Any = SimpleNamespace(
+        apply=lambda given: done.append(f"set {given['postgres']['synchronous_commit']}"),
+        revert=lambda: done.append("back"),
+    )
+    sink = SimpleNamespace(
+        capabilities=Capabilities(service_settings=settings),
+        create=lambda target, file: done.append("create") or Created(),
+        drop=lambda target: done.append("drop"),
+    )
     monkeypatch.setattr(cluster, "sink", lambda name: sink)
-    monkeypatch.setattr(cluster, "stop_connector", lambda *names: sink.done.append("stop"))
+    monkeypatch.setattr(cluster, "stop_connector", lambda *names: done.append("stop"))
     monkeypatch.setattr(cluster.kafka, "delete_group", lambda group: None)
     monkeypatch.setattr(cluster.kafka, "delete_topic", lambda topic: None)
-    return sink
+    return done
 
 
 def test_services_are_set_before_the_target_is_made_and_back_when_the_connector_is_gone(
-    cluster: Cluster, settable: Set
+    cluster: Cluster, done: list[str]
 ) -> None:
     create_target(resources(cluster, set_to("off")))
     resources(cluster, set_to("off")).remove()
-    assert settable.done == ["set off", "create", "stop", "back", "drop"]
+    assert done == ["set off", "create", "stop", "back", "drop"]
     create_target(resources(cluster, CELL))
     resources(cluster, CELL).remove()
-    assert settable.done[5:] == ["create", "stop", "drop"]
+    assert done[5:] == ["create", "stop", "drop"]
 
 
-def test_nothing_of_a_trial_that_could_not_be_cleaned_up_reaches_the_next_one(cluster: Cluster, settable: Set) -> None:
+def test_nothing_of_a_trial_that_could_not_be_cleaned_up_reaches_the_next_one(
+    cluster: Cluster, done: list[str]
+) -> None:
     create_target(resources(cluster, set_to("off")))
     create_target(resources(cluster, CELL))
     create_target(resources(cluster, CELL))
-    assert settable.done == ["set off", "create", "back", "create", "create"]
+    assert done == ["set off", "create", "back", "create", "create"]
 
 
 def test_a_topic_is_loaded_with_the_cells_acks(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -363,9 +363,7 @@ def test_a_command_that_does_not_end_is_killed_with_all_that_it_has_started(
 
 
 def watch(patience: float = 10, ended: float | None = 5) -> FaultWatch:
-    made = FaultWatch(100, 3, patience, 300)
-    made.ended = ended
-    return made
+    return FaultWatch(100, 3, patience, 300, ended)
 
 
 def read(at: float, stored: int = 100, left: int | None = 0, failed: int = 0, **more: Any) -> Sample:
