@@ -1,8 +1,8 @@
 """Creates and removes what one trial uses: its topic, its connector, and its index or table."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from threading import Event
 
 from loadgen.client import topic_config
@@ -39,10 +39,6 @@ class Resources:
     recording: AbstractContextManager[None] = field(default_factory=nullcontext)
     variables: Mapping[str, str] = field(default_factory=dict)
 
-    def named(self, names: Names) -> "Resources":
-        """The same with other names, as for a second connector."""
-        return replace(self, names=names)
-
     @property
     def sink(self) -> Sink:
         """The cell's sink. Raises StackError if it does not answer."""
@@ -62,15 +58,6 @@ class Resources:
     def group(self) -> str:
         """The consumer group of the connector, which its file may name."""
         return self.config.get(OWN_GROUP) or group_of(self.names.connector)
-
-    @contextmanager
-    def overriding(self, variables: Mapping[str, str]) -> Iterator[None]:
-        """Sets values for the connector's `${env:NAME}` within the context."""
-        before, self.variables = self.variables, {**self.variables, **variables}
-        try:
-            yield
-        finally:
-            self.variables = before
 
     def create_topic(self) -> None:
         cluster, load = self.cluster, self.cluster.plan.load

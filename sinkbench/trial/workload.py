@@ -50,8 +50,11 @@ def proxied_network(own: Resources) -> Iterator[Network]:
         found: dict[str, str] = {}
         for service, proxy_target in used.items():
             found |= proxy_target.at(*proxy.stand_before(service, f"{proxy_target.host}:{proxy_target.port}"))
-        with own.overriding(found):
+        before, own.variables = own.variables, {**own.variables, **found}
+        try:
             yield Network(proxy, list(used))
+        finally:
+            own.variables = before
 
 
 def proxy_targets_used(

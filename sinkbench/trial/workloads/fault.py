@@ -84,18 +84,16 @@ class Fault(Workload):
             with following.samples() as samples:
                 for sample in samples:
                     injection.take()
-                    _check_start(own, following, sample, began=injection.began)
+                    _check_start(own, following, sample, began=injection.found.began is not None)
                     if following.seen.placement is not None:
                         load.begin()
                     load.check()
                     injection.check()
-                    if due(sample):
-                        if not injection.began:
-                            late = self.offered is None and (sample.stored or 0) >= own.records
-                            injection.found = replace(injection.found, too_late=late)
-                            own.observer.phase(f"{fault.name}, while {meanwhile}")
+                    if injection.found.began is None and due(sample):
+                        late = self.offered is None and (sample.stored or 0) >= own.records
+                        injection.found = replace(injection.found, too_late=late)
+                        own.observer.phase(f"{fault.name}, while {meanwhile}")
                         injection.begin(following.seen.placement or {})
-                        injection.take()
                     # A fault that lasts until all is stored must not be waited for.
                     watch.ended = injection.found.began if fault.seconds is None else injection.found.ended
                     watch.bad = injection.found.poisoned

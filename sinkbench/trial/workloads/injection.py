@@ -134,15 +134,11 @@ class Injection(Background[None]):
         self._own.observer.phase(f"{self._fault.name}: {failed}")
 
     def begin(self, placement: Mapping[str, int]) -> None:
-        """Begins the fault, once. `placement` is the number of tasks per worker."""
-        if self._future is None:
-            target, steps = self._steps(placement)
-            self._events.put({"began": self._now(), "target": target})
-            self._submit(partial(self._run, steps))
-
-    @property
-    def began(self) -> bool:
-        return self.found.began is not None
+        """Begins the fault. `placement` is the number of tasks per worker."""
+        target, steps = self._steps(placement)
+        self._events.put({"began": self._now(), "target": target})
+        self._submit(partial(self._run, steps))
+        self.take()
 
     def take(self) -> None:
         """Takes in what has happened since; called only in the trial's thread."""
@@ -162,8 +158,7 @@ class Injection(Background[None]):
         act = Act(seconds=round(now - (self.found.began or 0.0), 3), command=deed.format(name=own.names.connector))
         self.found = replace(self.found, acts=(*self.found.acts, act))
         if to is not None:
-            with own.overriding(to):
-                own.start_connector_again()
+            replace(own, variables={**own.variables, **to}).start_connector_again()
         elif deed == Deed.RESTART_FAILED:
             connect.restart_failed(own.names.connector)
         else:
@@ -270,7 +265,7 @@ class Injection(Background[None]):
 
     @contextmanager
     def _joined(self) -> Iterator[None]:
-        second = self._own.named(self._own.names.second)
+        second = replace(self._own, names=self._own.names.second)
         second.create_topic()
         try:
             second.start_connector()
@@ -281,7 +276,7 @@ class Injection(Background[None]):
 
     @contextmanager
     def _renamed(self) -> Iterator[None]:
-        before, renamed = self._own.named(self._own.names), self._own.named(self._own.names.renamed)
+        before, renamed = replace(self._own), replace(self._own, names=self._own.names.renamed)
         before.remove_connector()
         # Reported before it exists: an error that ends the trial now removes it by its new name.
         self._events.put({"names": renamed.names})
