@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from sinkbench.analysis.connectors import Offered, misfits
@@ -170,9 +171,8 @@ def create_named_targets(stack: Stack) -> None:
     kafka = Kafka(stack.endpoints.kafka, stack.endpoints.kafka_settings)
     kafka.create_topic("tides", PARTITIONS, stack.endpoints.replication)
     for name in sinks_of(stack.endpoints):
-        sink = open_sink(name, stack.endpoints, CHECKOUT)
-        sink.offer_default()
-        sink.close()
+        with closing(open_sink(name, stack.endpoints, CHECKOUT)) as sink:
+            sink.offer_default()
 
 
 def _spellings(plugin: str) -> tuple[str, ...]:

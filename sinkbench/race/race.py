@@ -108,7 +108,7 @@ class Race:
                 self._take_cell(step, number, f"{step.key}, trial {number} of {most}")
                 continue
             self._warm_up_again(next(filter(step.needs, self._journal.cells)))
-            self._begin(f"{self._limits.name(step)}, block {number} of {most}", "limit")
+            self._begin(f"{self._limits.jobs[step].name}, block {number} of {most}", "limit")
             self._limits.measure(step, number, self._recover)
 
     def _replace_trials(self) -> None:

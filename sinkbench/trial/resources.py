@@ -1,6 +1,6 @@
 """Creates and removes what one trial uses: its topic, its connector, and its index or table."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from threading import Event
@@ -90,11 +90,10 @@ class Resources:
         """What is said of the connector besides its status, from `since` on (seconds since the epoch): in the workers'
         logs, in those of the sink's services, and by the sink, to a login like the connector's. Lines that name no
         connector are of this one, unless others run meanwhile."""
-
-        def refused() -> Iterator[str]:
-            yield from filter(None, [self.cluster.refusal(self.cell, self.config)])
-
-        return [*logs_of(self.cluster.stack, self.names.connector, since, alone=alone), refused]
+        return [
+            *logs_of(self.cluster.stack, self.names.connector, since, alone=alone),
+            lambda: filter(None, [self.cluster.refusal(self.cell, self.config)]),
+        ]
 
     def settled(self) -> ConnectorStatus | None:
         """Status once all the cell's tasks run and have their partitions; None before."""

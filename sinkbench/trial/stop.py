@@ -171,7 +171,8 @@ class FaultWatch(Watch):
         super().__init__(records, tasks)
         self._patience = patience
         self._timeout_seconds = timeout
-        self._seen: tuple[int | None, ...] = (None, None)
+        self._stored: int | None = None
+        self.uncommitted: int | None = None
         self._moved_seconds = 0.0
         self._failed_since: float | None = None
         self._dead_since: float | None = None
@@ -181,16 +182,13 @@ class FaultWatch(Watch):
         self.bad = 0
         self.recovered = False
 
-    @property
-    def uncommitted(self) -> int | None:
-        return self._seen[1]
-
     def see(self, sample: Sample) -> End | None:
         """Returns End if all was read and nothing more is stored, or if that does not happen."""
-        now, read = sample.seconds, (sample.stored, sample.uncommitted)
-        seen = tuple(old if new is None else new for old, new in zip(self._seen, read, strict=True))
-        if seen != self._seen:
-            self._seen, self._moved_seconds = seen, now
+        now, seen = sample.seconds, (self._stored, self.uncommitted)
+        self._stored = self._stored if sample.stored is None else sample.stored
+        self.uncommitted = self.uncommitted if sample.uncommitted is None else sample.uncommitted
+        if (self._stored, self.uncommitted) != seen:
+            self._moved_seconds = now
         if sample.tasks_failed is not None:
             self._failed_since = (self._failed_since or now) if sample.tasks_failed else None
         dead = self._dead(sample)

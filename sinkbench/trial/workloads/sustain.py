@@ -151,12 +151,13 @@ class Sustain(Workload):
         watch = DrainWatch(own.records, own.cell.tasks, plan.drain.stall_seconds, longest)
         own.observer.phase(f"offering {self.offered:,.0f} records/s")
         following = Following(own, probes(own, growing=True), watch)
-        offering, told, read = Offering(own, self.offered), None, []
+        offering, told, read, begun = Offering(own, self.offered), None, [], False
         reading = nullcontext() if own.cell.reads is None else Reader(order_of(own))
         with following, offering, around.arriving or nullcontext(), reading as reader, Readers(own) as further:
             with following.samples() as samples:
                 for _ in samples:
-                    if following.seen.placement is not None:
+                    if following.seen.placement is not None and not begun:
+                        begun = True
                         offering.begin()
                         further.begin()
                         if reader is not None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -41,9 +42,8 @@ def cluster_of(folder: Path, free_bytes: int | None = None) -> Cluster:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    made = cluster_of(tmp_path)
-    yield made
-    made.close()
+    with closing(cluster_of(tmp_path)) as made:
+        yield made
 
 
 def test_only_topic_tasks_and_a_plans_overrides_of_a_connector_file_are_changed(cluster: Cluster) -> None:
@@ -51,16 +51,13 @@ def test_only_topic_tasks_and_a_plans_overrides_of_a_connector_file_are_changed(
     assert changed == {**FILE["config"], "topics": "tides_t1", "tasks.max": "6", "batch.size": "2000"}  # type: ignore[dict-item]
 
 
-def test_a_trial_that_does_not_fit_on_the_disk_fails_with_both_figures(tmp_path: Path) -> None:
-    cluster = cluster_of(tmp_path, free_bytes=2_000_000_000)
-    with pytest.raises(TrialFailed, match=r"3\.0 GB of free disk space, there are 2\.0 GB"):
-        cluster.check_disk(1_000_000)
-    cluster.check_disk(100_000)
-    cluster.close()
+def test_a_trial_that_does_not_fit_on_the_disk_fails_with_both_figures(cluster: Cluster, tmp_path: Path) -> None:
     # A disk that cannot be seen is not full.
-    unseen = cluster_of(tmp_path)
-    unseen.check_disk(10**9)
-    unseen.close()
+    cluster.check_disk(10**9)
+    with closing(cluster_of(tmp_path, free_bytes=2_000_000_000)) as small:
+        with pytest.raises(TrialFailed, match=r"3\.0 GB of free disk space, there are 2\.0 GB"):
+            small.check_disk(1_000_000)
+        small.check_disk(100_000)
 
 
 def sink_of(rows: int) -> Any:
