@@ -1,7 +1,7 @@
 """Sends ten records through each pipeline before the pilots, and says of each that fails where its records went."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from secrets import token_hex
@@ -182,10 +182,7 @@ def _written(cluster: Cluster, sinks: Mapping[str, object]) -> dict[str, Mapping
 def line_of(failed: Failed, strays: Mapping[str, int], removed: Sequence[str]) -> str:
     """As `postgres/jdbc: 10 of 10 records did not arrive in postgres; meanwhile 10 went into readings (...)`."""
     label = f"{failed.cell.label}: "
-    return label + "; ".join([failed.why.removeprefix(label), *_elsewhere(failed, strays, removed)])
-
-
-def _elsewhere(failed: Failed, strays: Mapping[str, int], removed: Sequence[str]) -> Iterator[str]:
+    said = [failed.why.removeprefix(label)]
     for name, count in strays.items():
         # One that Connect named after another pipeline's topic is that one's.
         if TRIAL.search(name) and failed.topic not in name:
@@ -194,4 +191,5 @@ def _elsewhere(failed: Failed, strays: Mapping[str, int], removed: Sequence[str]
         keys = [key for key, value in failed.config.items() if bare in value]
         gone = "removed again" if name in removed else "left there: delete what is not yours"
         because = f"; {keys[0]} names it" if keys else ""
-        yield f"meanwhile {count} went into {failed.cell.sink}'s {name} ({gone}){because}"
+        said.append(f"meanwhile {count} went into {failed.cell.sink}'s {name} ({gone}){because}")
+    return label + "; ".join(said)

@@ -14,54 +14,32 @@ from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import PREFIX, TOKEN, TRIAL, Names, is_ours, names_of
 
 
-class Book:
-    """The tokens of runs on external clusters, in a file next to the stack's lock."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    @classmethod
-    def of(cls, stack: Stack) -> "Book":
-        return cls(stack.lock_file.with_name("runs"))
-
-    def tokens(self) -> list[str]:
-        """Tokens of the runs since the book was last cleared."""
-        lines = self._path.read_text(encoding="ascii", errors="replace").splitlines() if self._path.exists() else []
-        return [line for line in lines if TOKEN.fullmatch(line)]
-
-    def begin(self, token: str) -> None:
-        with self._path.open("a", encoding="ascii") as file:
-            file.write(f"{token}\n")
-
-    def clear(self) -> None:
-        self._path.unlink(missing_ok=True)
+def book_of(stack: Stack) -> Path:
+    """The file next to the stack's lock with the tokens of the runs on external clusters since the last `sweep`."""
+    return stack.lock_file.with_name("runs")
 
 
 def note_run(stack: Stack, token: str) -> None:
     if stack.endpoints.shared:
-        Book.of(stack).begin(token)
+        with book_of(stack).open("a", encoding="ascii") as file:
+            file.write(f"{token}\n")
 
 
 def leftover_names(stack: Stack) -> re.Pattern[str]:
     """Matches the names of what earlier runs created."""
     if not stack.endpoints.shared:
         return TRIAL
+    book = book_of(stack)
+    lines = book.read_text(encoding="ascii", errors="replace").splitlines() if book.exists() else []
     # Without a token nothing matches.
-    return names_of("|".join(Book.of(stack).tokens()) or "(?!)")
-
-
-def is_leftover(stack: Stack) -> Callable[[str], bool]:
-    """Returns a function that says whether an earlier run created the object of a name."""
-    pattern = leftover_names(stack)
-    return lambda name: pattern.fullmatch(name) is not None
+    return names_of("|".join(filter(TOKEN.fullmatch, lines)) or "(?!)")
 
 
 def sweep(cluster: Cluster) -> list[str]:
     """Removes the objects of killed runs, except consumer groups with members; returns them in words."""
     swept = []
     names = leftover_names(cluster.stack)
-    mine = is_leftover(cluster.stack)
-    for connector in filter(mine, cluster.connect.connectors()):
+    for connector in filter(names.fullmatch, cluster.connect.connectors()):
         group = cluster.connect.config(connector).get(OWN_GROUP) or group_of(connector)
         cluster.stop_connector(connector, group)
         cluster.kafka.delete_group(group)
@@ -70,21 +48,21 @@ def sweep(cluster: Cluster) -> list[str]:
         # On external clusters only a trial's own index has settings.
         if sink_kind(name).settable and not cluster.stack.endpoints.shared:
             swept += needed(cluster.sink(name).capabilities.service_settings, "service_settings").revert()
-        for target in filter(mine, cluster.sink(name).leftovers(PREFIX)):
+        for target in filter(names.fullmatch, cluster.sink(name).leftovers(PREFIX)):
             cluster.sink(name).drop(target)
             swept.append(f"{name}'s {target}")
         swept += drop_strays(cluster, name, lambda stray: names.search(stray) is not None)
-    for topic in filter(mine, cluster.kafka.topics()):
+    for topic in filter(names.fullmatch, cluster.kafka.topics()):
         cluster.kafka.delete_topic(topic)
         swept.append(f"topic {topic}")
     # A run may be killed after the deletion of a connector and before that of its group.
-    groups = [name for name in sorted(cluster.kafka.groups()) if mine(name.removeprefix(group_of("")))]
+    groups = [name for name in sorted(cluster.kafka.groups()) if names.fullmatch(name.removeprefix(group_of("")))]
     empty = [name for name in groups if cluster.kafka.is_empty(name)]
     for group in empty:
         cluster.kafka.delete_group(group)
         swept.append(f"consumer group {group}")
     if cluster.stack.endpoints.shared and empty == groups:
-        Book.of(cluster.stack).clear()
+        book_of(cluster.stack).unlink(missing_ok=True)
     return swept
 
 

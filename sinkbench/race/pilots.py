@@ -20,7 +20,7 @@ from sinkbench.results import Limit, LimitInBlock
 from sinkbench.services.failures import in_one_line
 from sinkbench.sinks import SinkSettings
 from sinkbench.tables.lines import limit_in_block_line, limit_line
-from sinkbench.trial.cluster import Cluster
+from sinkbench.trial.cluster import Cluster, read_until
 from sinkbench.trial.following import out_of_memory
 from sinkbench.trial.names import Names, cleaning
 from sinkbench.trial.resources import Resources
@@ -47,9 +47,7 @@ def recover(cluster: Cluster, events: Events) -> bool:
         return False
     if cluster.stack.endpoints.shared:
         events.say(f"{' and '.join(dead)} did not answer; waiting up to {RETURN_SECONDS:.0f} s")
-        deadline = time.monotonic() + RETURN_SECONDS
-        while time.monotonic() < deadline and cluster.stack.dead():
-            time.sleep(1)
+        read_until(lambda dead: not dead, cluster.stack.dead, RETURN_SECONDS)
     else:
         events.say(f"starting {' and '.join(dead)} again")
         try:
@@ -196,9 +194,9 @@ class Limits:
         self._events = events
         wanted = jobs(cluster, journal.cells, journal.token, rate) if cluster.plan.limits else []
         wanted += kafka_jobs(cluster, journal.token)
-        self._jobs = {LimitOf(job.sink, job.way): job for job in wanted}
+        self.jobs = {LimitOf(job.sink, job.way): job for job in wanted}
         searched = {(limit.sink, limit.way) for limit in journal.limits}
-        self._unsearched = [job for of, job in self._jobs.items() if of not in searched]
+        self._unsearched = [job for of, job in self.jobs.items() if of not in searched]
 
     @property
     def searches_left(self) -> int:
@@ -224,12 +222,8 @@ class Limits:
     def measure(self, of: LimitOf, block: int, recover: Callable[[], bool]) -> None:
         limit = next(each for each in self._journal.limits if (each.sink, each.way) == of)
         most_compiling = self._plan.drain.compiling_percent / 100
-        found = self._jobs[of].in_block(limit, block, most_compiling, self._events)
+        found = self.jobs[of].in_block(limit, block, most_compiling, self._events)
         if recover() and found.problem is None:
             found = LimitInBlock(block=block, problem="a service died meanwhile")
         self._journal.add_to_limit(limit, found)
         self._events.say(limit_in_block_line(limit, found))
-
-    def name(self, of: LimitOf) -> str:
-        """For progress messages: `limit of postgres by COPY`."""
-        return self._jobs[of].name

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from sinkbench.analysis.connectors import Offered, misfits
@@ -118,14 +119,12 @@ def preflight(cluster: Cluster, cells: Sequence[Cell]) -> dict[str, str | None]:
     """Checks that each cell has its sink and its plugin in Connect; returns the plugins' versions by class.
 
     Raises StackError for an unusable sink, ConnectError for a missing plugin, PlanError for a bad connector file."""
-    for name in dict.fromkeys(cell.sink for cell in cells):
-        cluster.sink(name)
     for cell in cells:
-        if not cell.settings:
-            continue
-        settings = needed(cluster.sink(cell.sink).capabilities.service_settings, "service_settings")
-        if (refusal := settings.refusal(cell.settings)) is not None:
-            raise StackError(f"{cell.label}: cannot be set as the plan says: {refusal}")
+        sink = cluster.sink(cell.sink)
+        if cell.settings:
+            settings = needed(sink.capabilities.service_settings, "service_settings")
+            if (refusal := settings.refusal(cell.settings)) is not None:
+                raise StackError(f"{cell.label}: cannot be set as the plan says: {refusal}")
     there = cluster.connect.plugins()
     used: dict[str, set[str]] = {}
     where = "on every worker" if cluster.stack.endpoints.shared else "in connect/plugins and restart the workers"
@@ -174,9 +173,8 @@ def create_named_targets(stack: Stack) -> None:
     kafka = Kafka(stack.endpoints.kafka, stack.endpoints.kafka_settings)
     kafka.create_topic("tides", PARTITIONS, stack.endpoints.replication)
     for name in sinks_of(stack.endpoints):
-        sink = open_sink(name, stack.endpoints, CHECKOUT)
-        sink.offer_default()
-        sink.close()
+        with closing(open_sink(name, stack.endpoints, CHECKOUT)) as sink:
+            sink.offer_default()
 
 
 def _spellings(plugin: str) -> tuple[str, ...]:

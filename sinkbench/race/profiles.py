@@ -20,7 +20,7 @@ def profiles_of(own: Resources, workload: Workload, run: Path) -> Iterator[Profi
         raise StackError("its services are no processes of this machine")
     folder = run / "profiles" / own.names.trial
     own.recording = profiler.recording(folder)
-    if reasons := run_trial(own, workload, 0).record.reasons:
+    if reasons := run_trial(own, workload, 0)[0].reasons:
         raise StackError("; ".join(each.text for each in reasons))
     own.observer.phase("drawing flame graphs")
     for service, stacks in profiler.draw(folder, own.cell.key).items():

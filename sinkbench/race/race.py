@@ -108,7 +108,7 @@ class Race:
                 self._take_cell(step, number, f"{step.key}, trial {number} of {most}")
                 continue
             self._warm_up_again(next(filter(step.needs, self._journal.cells)))
-            self._begin(f"{self._limits.name(step)}, block {number} of {most}", "limit")
+            self._begin(f"{self._limits.jobs[step].name}, block {number} of {most}", "limit")
             self._limits.measure(step, number, self._recover)
 
     def _replace_trials(self) -> None:
@@ -216,13 +216,12 @@ class Race:
         self._begin(name, "trial", [own.cell])
         started = time.monotonic()
         with cleaning(own.remove, self._recover):
-            taken = run_trial(own, workload, block, self._recover)
-            record = taken.record
+            record, samples = run_trial(own, workload, block, self._recover)
             if retake and is_too_short(record, self._plan.drain.window_seconds):
                 record = record.model_copy(update={"pilot": True})
             elif replaced is not None:
                 record = replacing(record, replaced)
-            record = self._journal.add_trial(record, taken.samples)
+            record = self._journal.add_trial(record, samples)
             self._ui.phase("cleaning up")
             self._recover()
         self._journal.seconds.append(time.monotonic() - started)

@@ -5,7 +5,7 @@ Its trials are compared, so nothing that affects a rate may have changed meanwhi
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -69,8 +69,12 @@ class Unfinished:
 
     def finish(self) -> RunSummary:
         """Writes the final summary of a run that has all trials."""
-        earlier = Earlier(self.trials, self.summary.limits, self.summary.profiles, self.summary.resumed)
-        return Journal(self.folder, self.plan, self.cells, self.summary.environment, earlier).write(complete=True)
+        return self.journal(self.summary.resumed).write(complete=True)
+
+    def journal(self, resumed: Sequence[str]) -> "Journal":
+        """Goes on with the run; `resumed` has the time of each resumption."""
+        kept = [*self.trials], [*self.summary.limits], [*self.summary.profiles]
+        return Journal(self.folder, self.plan, self.cells, self.summary.environment, *kept, resumed)
 
 
 def run_folder(path: Path) -> RunFolder:
@@ -144,37 +148,26 @@ def _as_far_as_known(key: str, was: JsonValue, now: JsonValue) -> JsonValue:
     return was
 
 
-@dataclass(frozen=True)
-class Earlier:
-    """The results of a resumed run; `resumed` has the time of each resumption."""
-
-    trials: Sequence[TrialRecord]
-    limits: Sequence[Limit] = ()
-    profiles: Sequence[Profile] = ()
-    resumed: Sequence[str] = ()
-
-
 @dataclass(eq=False)
 class Journal:
-    """Trials, limits and environment of one run. Each call has written what it adds to disk when it returns."""
+    """Trials, limits and environment of one run. Each call has written what it adds to disk when it returns.
+
+    A run that is `resumed`, at these times, goes on with its earlier results."""
 
     folder: RunFolder
     plan: Plan
     cells: Sequence[Cell]
     environment: dict[str, JsonValue]
-    earlier: Earlier | None = None
+    trials: list[TrialRecord] = field(default_factory=list)
+    limits: list[Limit] = field(default_factory=list)
+    profiles: list[Profile] = field(default_factory=list)
+    resumed: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        had = self.earlier or Earlier([])
-        self.trials = list(had.trials)
-        self.limits = list(had.limits)
-        self.profiles = list(had.profiles)
-        self.seconds = [trial.seconds for trial in had.trials]
+        self.seconds = [trial.seconds for trial in self.trials]
         # New for each resumption, and short enough for the name of an index or table.
-        used = {trial.trial.partition("_")[0] for trial in had.trials}
+        used = {trial.trial.partition("_")[0] for trial in self.trials}
         self.token = next(token for _ in count() if (token := secrets.token_hex(3)) not in used)
-        self._resumed = list(had.resumed)
-        self.resumed = self.earlier is not None
 
     def write(self, *, complete: bool) -> RunSummary:
         summary = summary_of(
@@ -186,7 +179,7 @@ class Journal:
             environment=self.environment,
             limits=self.limits,
             profiles=self.profiles,
-            resumed=self._resumed,
+            resumed=self.resumed,
         )
         self.folder.write_summary(summary)
         return summary

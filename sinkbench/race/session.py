@@ -31,7 +31,7 @@ from sinkbench.race.canary import check_pipelines
 from sinkbench.race.leftovers import check_alone, check_groups, sweep
 from sinkbench.race.lock import StarterNote, held_folder, only_race, race_on
 from sinkbench.race.race import Race
-from sinkbench.race.resume import Earlier, Journal, Unfinished
+from sinkbench.race.resume import Journal, Unfinished
 from sinkbench.results import FILES, RECORDS, RunSummary
 from sinkbench.runs.store import RunFolder, check_writable, read_trials
 from sinkbench.secrets import redacted
@@ -96,9 +96,7 @@ def resume_run(
         if read_trials(run.folder.trials_path) != run.trials:
             raise ResultsError(f"{run.folder.path}: has got further trials meanwhile; resume it again")
         again = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        earlier = Earlier(run.trials, run.summary.limits, run.summary.profiles, [*run.summary.resumed, again])
-        journal = Journal(run.folder, run.plan, run.cells, run.summary.environment, earlier)
-        return run.folder, session.race(journal)
+        return run.folder, session.race(run.journal([*run.summary.resumed, again]))
 
 
 def _of_records(records: KeptRecords | None) -> dict[str, JsonValue]:

@@ -54,7 +54,7 @@ def probes(own: Resources, *, growing: bool = False, always: bool = False, apart
 
     def there() -> Resources:
         # The connector may be renamed; only the trial's thread writes its names.
-        return own.named(own.names, cluster)
+        return replace(own, cluster=cluster)
 
     def of_sink(ask: Callable[[Sink], Found]) -> Found:
         with lock:

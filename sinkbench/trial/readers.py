@@ -16,7 +16,7 @@ class Readers(AbstractContextManager["Readers"]):
 
     def __init__(self, own: Resources) -> None:
         """Waits until each has all partitions."""
-        self._workers, self._begun = Workers(), False
+        self._workers = Workers()
         endpoints = own.cluster.stack.endpoints
         try:
             self._ends = [self._workers.start(consume) for _ in own.reader_groups]
@@ -34,10 +34,9 @@ class Readers(AbstractContextManager["Readers"]):
         self._workers.close()
 
     def begin(self) -> None:
-        """Lets them read, once."""
-        for end in () if self._begun else self._ends:
+        """Lets them read."""
+        for end in self._ends:
             order(end, True)
-        self._begun = True
 
     def end(self) -> list[int]:
         """Ends the reading; returns the number of records that each has read."""

@@ -100,7 +100,6 @@ class Reader(AbstractContextManager["Reader"]):
 
     def __init__(self, what: Order) -> None:
         """Starts the process and waits until it is connected. Raises StackError if it cannot run queries."""
-        self._begun = False
         self._workers = Workers()
         try:
             self._worker = self._workers.start(ask)
@@ -113,14 +112,12 @@ class Reader(AbstractContextManager["Reader"]):
         self._workers.close(END_SECONDS)
 
     def begin(self) -> None:
-        """Starts the queries, once. Raises StackError if the process has died."""
-        if not self._begun:
-            self._begun = True
-            self._exchange(True, answers=False)
+        """Starts the queries. Raises StackError if the process has died."""
+        self._exchange(True, answers=False)
 
     def end(self) -> Told | None:
-        """Stops the queries and returns the results; None if they had not started. Raises StackError."""
-        return self._exchange(True) if self._begun else None
+        """Stops the queries and returns the results. Raises StackError."""
+        return self._exchange(True)
 
     def _exchange(self, what: object, *, answers: bool = True) -> Told | None:
         try:

@@ -73,7 +73,8 @@ def check_stopped(found: Measured, notes: Notes) -> None:
         return
     tasks, workers, placed = found.cell.tasks, found.cell.workers, dict(found.timeline.placement or {})
     if failed := found.timeline.failed_tasks:
-        code = ReasonCode.OUT_OF_MEMORY if found.timeline.out_of_memory else ReasonCode.TASKS_FAILED
+        of_memory = (found.timeline.failure or "").startswith("out of memory")
+        code = ReasonCode.OUT_OF_MEMORY if of_memory else ReasonCode.TASKS_FAILED
         text = f"{failed} of {tasks} tasks FAILED: {found.timeline.failure}"
         # The other reasons follow from it.
         notes.first(Reason(code=code, text=text, figures={"failed": failed, "tasks": tasks}))
@@ -99,7 +100,7 @@ def check_audit(found: Measured, notes: Notes) -> None:
     if audited.audit is None:
         return
     # Bad records that the sink accepts are not part of the load, and were not written by another client.
-    if audited.audit.foreign > found.faulted.poisoned:
+    if audited.audit.foreign > found.timeline.faulted.poisoned:
         text = f"{audited.audit.foreign:,} rows in the sink are none of this trial's records"
         notes.add(ReasonCode.FOREIGN_RECORDS, text, foreign=audited.audit.foreign)
     if audited.letters and not found.has_fault:
@@ -157,7 +158,7 @@ def record(found: Measured, figures: Figures, reasons: Sequence[Reason]) -> Tria
     audited, replication, seen = found.audited, found.audited.replication or found.before.replication, seen_of(found)
     in_the_end = audited.replication.broken if found.has_fault and audited.replication is not None else []
     notes = [
-        *found.target.notes,
+        *found.notes_of_target,
         *(f"in the end {each.text}" for each in in_the_end),
         *(f"not checked {each}" for each in replication.unchecked),
         *audited.content_notes,

@@ -1,7 +1,8 @@
 """Creates and removes what one trial uses: its topic, its connector, and its index or table."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from threading import Event
 
 from loadgen.client import topic_config
@@ -18,31 +19,25 @@ from sinkbench.stack.logs import logs_of
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 from sinkbench.trial.observer import Observer
-from sinkbench.trial.values import Loaded, Pace, Target
+from sinkbench.trial.values import Loaded
 
 # Rows before a trial are copies of N records whose `bench.run` is not a trial's.
 DOCUMENTS_BEFORE = 20_000
 RUN_BEFORE = "before"
 
 
+@dataclass(eq=False)
 class Resources:
-    """One trial's resources on a cluster, created on demand. Only the trial's thread may change `names`."""
+    """One trial's resources on a cluster, created on demand. Only the trial's thread may change `names`. `recording` is
+    around the run of the connector, whose `${env:NAME}` have the values of `variables`."""
 
-    def __init__(self, cluster: Cluster, cell: Cell, names: Names, records: int, observer: Observer) -> None:
-        self.cluster = cluster
-        self.cell = cell
-        self.names = names
-        self.records = records
-        self.observer = observer
-        # Around the run of the connector.
-        self.recording: AbstractContextManager[None] = nullcontext()
-        self._variables: Mapping[str, str] = {}
-
-    def named(self, names: Names, cluster: Cluster | None = None) -> "Resources":
-        """The same with other names, as for a second connector, or with other clients."""
-        made = Resources(cluster or self.cluster, self.cell, names, self.records, self.observer)
-        made._variables = self._variables
-        return made
+    cluster: Cluster
+    cell: Cell
+    names: Names
+    records: int
+    observer: Observer
+    recording: AbstractContextManager[None] = field(default_factory=nullcontext)
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sink(self) -> Sink:
@@ -52,7 +47,7 @@ class Resources:
     @property
     def config(self) -> dict[str, str]:
         """The connector's configuration. Raises PlanError if its file is not a connector file."""
-        return self.cluster.config(self.cell, self.names, self._variables)
+        return self.cluster.config(self.cell, self.names, self.variables)
 
     @property
     def keyed(self) -> bool:
@@ -63,15 +58,6 @@ class Resources:
     def group(self) -> str:
         """The consumer group of the connector, which its file may name."""
         return self.config.get(OWN_GROUP) or group_of(self.names.connector)
-
-    @contextmanager
-    def overriding(self, variables: Mapping[str, str]) -> Iterator[None]:
-        """Sets values for the connector's `${env:NAME}` within the context."""
-        before, self._variables = self._variables, {**self._variables, **variables}
-        try:
-            yield
-        finally:
-            self._variables = before
 
     def create_topic(self) -> None:
         cluster, load = self.cluster, self.cluster.plan.load
@@ -85,11 +71,11 @@ class Resources:
         """Loads the topic at a rate per second, or as fast as possible. Raises TrialFailed; see `Cluster.load`."""
         cell = self.cell
         changed = {"form": cell.form, "partitions": cell.partitions, **({"acks": cell.acks} if cell.acks else {})}
-        return self.cluster.load(self.names, self.records, progress, changed, Pace(rate, stop, self.keyed))
+        return self.cluster.load(self.names, self.records, progress, changed, rate, stop, self.keyed)
 
     def start_connector(self) -> str | None:
         """Creates the connector and returns its class. Raises ConnectError if Connect refuses it."""
-        config = self.cluster.config(self.cell.at_start, self.names, self._variables)
+        config = self.cluster.config(self.cell.at_start, self.names, self.variables)
         self.cluster.connect.create(self.names.connector, config)
         return config.get("connector.class")
 
@@ -104,11 +90,10 @@ class Resources:
         """What is said of the connector besides its status, from `since` on (seconds since the epoch): in the workers'
         logs, in those of the sink's services, and by the sink, to a login like the connector's. Lines that name no
         connector are of this one, unless others run meanwhile."""
-
-        def refused() -> Iterator[str]:
-            yield from filter(None, [self.cluster.refusal(self.cell, self.config)])
-
-        return [*logs_of(self.cluster.stack, self.names.connector, since, alone=alone), refused]
+        return [
+            *logs_of(self.cluster.stack, self.names.connector, since, alone=alone),
+            lambda: filter(None, [self.cluster.refusal(self.cell, self.config)]),
+        ]
 
     def settled(self) -> ConnectorStatus | None:
         """Status once all the cell's tasks run and have their partitions; None before."""
@@ -150,14 +135,16 @@ class Resources:
             self.cluster.kafka.delete_topic(self.names.topic)
 
 
-def reset_sink(own: Resources) -> Target:
-    """Creates the target with the cell's `rows_before`. Raises TrialFailed if the trial does not fit the disk."""
+def reset_sink(own: Resources) -> tuple[Sequence[str], int | None]:
+    """Creates the target with the cell's `rows_before`; returns notes on it, and the bytes of these rows on disk.
+
+    Raises TrialFailed if the trial does not fit the disk."""
     cell = own.cell
     own.cluster.check_disk(own.records, cell.rows_before, cell.form)
     own.observer.phase("resetting the sink")
     notes = create_target(own)
     if not cell.rows_before:
-        return Target(notes)
+        return notes, 0
     own.observer.phase("putting in the rows before")
     load, filling = own.cluster.plan.load, own.sink.capabilities.filling
     if filling is None:
@@ -166,7 +153,7 @@ def reset_sink(own: Resources) -> Target:
     kept = load_from({**options, "keys": load.keys, "record_bytes": load.record_bytes})
     for done in filling.fill(own.names.target, cell.rows_before, records_of(kept)):
         own.observer.progress(done, cell.rows_before)
-    return Target(notes, own.sink.disk_bytes(own.names.target))
+    return notes, own.sink.disk_bytes(own.names.target)
 
 
 def create_target(own: Resources) -> Sequence[str]:

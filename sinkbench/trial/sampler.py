@@ -63,8 +63,10 @@ class Sampler:
         close: Callable[[], None] = lambda: None,
     ) -> None:
         """The sources in `background` are read at their own intervals, in seconds, and cannot delay the others."""
+        self._stopping = threading.Event()
         self._probes = {
-            name: BackgroundProbe(name, getattr(sources, name), seconds) for name, seconds in (background or {}).items()
+            name: BackgroundProbe(name, getattr(sources, name), seconds, self._stopping)
+            for name, seconds in (background or {}).items()
         }
         self._sources = replace(sources, **self._probes)
         self._interval_seconds = interval_seconds
@@ -72,7 +74,6 @@ class Sampler:
         self._samples: list[Sample] = []
         self._answered: dict[str, float] = {}
         self._fresh = threading.Condition()
-        self._stopping = threading.Event()
         self._fault: Exception | None = None
         self._me = psutil.Process()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
@@ -99,8 +100,6 @@ class Sampler:
     def stop(self) -> None:
         """Stops after the current reading. Raises the error of the thread, if any."""
         self._stopping.set()
-        for each in self._probes.values():
-            each.stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
             deadline = time.monotonic() + ENDING_SECONDS
@@ -194,7 +193,7 @@ def usage_signs(usage: Usage) -> dict[str, float]:
 class BackgroundProbe:
     """Reads a source repeatedly in a thread. A call returns the last reading or its error, ServiceTimeout if old."""
 
-    def __init__(self, name: str, read: Callable[[], Any], interval_seconds: float) -> None:
+    def __init__(self, name: str, read: Callable[[], Any], interval_seconds: float, stopping: threading.Event) -> None:
         self._name = name
         self._read = read
         self._interval_seconds = interval_seconds
@@ -202,7 +201,7 @@ class BackgroundProbe:
         self._asked = threading.Event()
         self.answered = 0.0
         """Monotonic time of the last answer."""
-        self.stopping = threading.Event()
+        self._stopping = stopping
         self.thread = threading.Thread(target=self._run, name=f"probe of {name}", daemon=True)
 
     def __call__(self) -> Any:
@@ -215,7 +214,7 @@ class BackgroundProbe:
         return last[1]
 
     def _run(self) -> None:
-        while not self.stopping.is_set():
+        while not self._stopping.is_set():
             try:
                 found = self._read()
                 self.answered = time.monotonic()
@@ -223,4 +222,4 @@ class BackgroundProbe:
                 found = error
             self._last = time.monotonic(), found
             self._asked.set()
-            self.stopping.wait(self._interval_seconds)
+            self._stopping.wait(self._interval_seconds)

@@ -50,15 +50,6 @@ class Enough:
 
 
 @dataclass(frozen=True)
-class Timeouts:
-    """When to give up: `stall_seconds` without a new record, or `timeout_seconds` in total. A `pilot` ends earlier."""
-
-    stall_seconds: float
-    timeout_seconds: float
-    pilot: Enough | None = None
-
-
-@dataclass(frozen=True)
 class End:
     """The run is over. `reason`: why its figures must not be used; `dead`: services that died."""
 
@@ -86,9 +77,13 @@ class Watch(ABC):
 
 
 class DrainWatch(Watch):
-    def __init__(self, records: int, tasks: int, timeouts: Timeouts) -> None:
+    """Gives up after `stall` seconds without a new record, or after `timeout` in total. A `pilot` ends earlier."""
+
+    def __init__(self, records: int, tasks: int, stall: float, timeout: float, pilot: Enough | None = None) -> None:
         super().__init__(records, tasks)
-        self._timeouts = timeouts
+        self._stall_seconds = stall
+        self._timeout_seconds = timeout
+        self._pilot = pilot
         self._stored = 0
         self._first_seconds: float | None = None
         self._moved_seconds: float | None = None
@@ -126,11 +121,11 @@ class DrainWatch(Watch):
         if self._stay_failed(sample):
             text = f"all {self._tasks} tasks FAILED {so_far}"
             return end_with(ReasonCode.TASKS_FAILED, text, failed=self._tasks, tasks=self._tasks, **figures)
-        if now - self._moved_seconds > self._timeouts.stall_seconds:
-            text = f"no progress for {self._timeouts.stall_seconds:g} s {so_far}"
+        if now - self._moved_seconds > self._stall_seconds:
+            text = f"no progress for {self._stall_seconds:g} s {so_far}"
             return end_with(ReasonCode.NO_PROGRESS, text, **figures)
-        if now > self._timeouts.timeout_seconds:
-            text = f"not done after {self._timeouts.timeout_seconds:g} s, {so_far}"
+        if now > self._timeout_seconds:
+            text = f"not done after {self._timeout_seconds:g} s, {so_far}"
             return end_with(ReasonCode.TIMED_OUT, text, **figures)
         return None
 
@@ -142,7 +137,7 @@ class DrainWatch(Watch):
         return self._failed_seconds is not None and sample.seconds - self._failed_seconds >= FAILED_SECONDS
 
     def _pilot_is_over(self, sample: Sample) -> bool:
-        enough, now = self._timeouts.pilot, sample.seconds
+        enough, now = self._pilot, sample.seconds
         if enough is None or self._first_seconds is None:
             return False
         self._seen.append(sample)
@@ -176,7 +171,8 @@ class FaultWatch(Watch):
         super().__init__(records, tasks)
         self._patience = patience
         self._timeout_seconds = timeout
-        self._seen: tuple[int | None, ...] = (None, None)
+        self._stored: int | None = None
+        self.uncommitted: int | None = None
         self._moved_seconds = 0.0
         self._failed_since: float | None = None
         self._dead_since: float | None = None
@@ -186,16 +182,13 @@ class FaultWatch(Watch):
         self.bad = 0
         self.recovered = False
 
-    @property
-    def uncommitted(self) -> int | None:
-        return self._seen[1]
-
     def see(self, sample: Sample) -> End | None:
         """Returns End if all was read and nothing more is stored, or if that does not happen."""
-        now, read = sample.seconds, (sample.stored, sample.uncommitted)
-        seen = tuple(old if new is None else new for old, new in zip(self._seen, read, strict=True))
-        if seen != self._seen:
-            self._seen, self._moved_seconds = seen, now
+        now, seen = sample.seconds, (self._stored, self.uncommitted)
+        self._stored = self._stored if sample.stored is None else sample.stored
+        self.uncommitted = self.uncommitted if sample.uncommitted is None else sample.uncommitted
+        if (self._stored, self.uncommitted) != seen:
+            self._moved_seconds = now
         if sample.tasks_failed is not None:
             self._failed_since = (self._failed_since or now) if sample.tasks_failed else None
         dead = self._dead(sample)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from sinkbench.analysis import replication as copies
@@ -28,20 +28,17 @@ SETTLE_SECONDS = 10.0
 CLOSING_SECONDS = 3.0
 
 
-@dataclass(frozen=True)
-class Taken:
-    record: TrialRecord
-    samples: Sequence[Sample]
-
-
-def run_trial(own: Resources, workload: Workload, block: int, recover: Callable[[], object] | None = None) -> Taken:
-    """Takes a trial from the empty sink to its record. The caller removes the trial's objects.
+def run_trial(
+    own: Resources, workload: Workload, block: int, recover: Callable[[], object] | None = None
+) -> tuple[TrialRecord, Sequence[Sample]]:
+    """Takes a trial from the empty sink to its record and samples. The caller removes the trial's objects.
 
     `block` counts from 1. `recover` restarts dead services, so that an interrupted trial can be audited."""
     started_at, started = datetime.now(UTC), time.monotonic()
     notes, found = Notes(own.observer), measured(own)
     with notes.catching():
-        found = replace(found, target=reset_sink(own))
+        notes_of_target, bytes_before = reset_sink(own)
+        found = replace(found, notes_of_target=notes_of_target, bytes_before=bytes_before)
         with workload.around(own) as around:
             found = replace(found, loaded=workload.load(own))
             found = replace(found, before=read_before(own, notes))
@@ -65,7 +62,7 @@ def run_trial(own: Resources, workload: Workload, block: int, recover: Callable[
     made = record(found, workload.figures(found, notes.reasons), notes.reasons)
     seconds = round(time.monotonic() - started, 3)
     timed = {"block": block, "started_at": started_at.isoformat(timespec="milliseconds"), "seconds": seconds}
-    return Taken(made.model_copy(update=timed), found.samples)
+    return made.model_copy(update=timed), found.samples
 
 
 def measured(own: Resources) -> Measured:
@@ -132,7 +129,7 @@ def read_after(own: Resources, workload: Workload, around: Around, found: Measur
         # Also without an audit: deadlocks may have ended the trial.
         after = replace(after, bloat=_bloat_since(found.before.bloat, _bloat(own)))
     with suppress(ServiceError, OSError):
-        before, size = found.target.disk_bytes, own.sink.disk_bytes(own.names.target)
+        before, size = found.bytes_before, own.sink.disk_bytes(own.names.target)
         if made is not None and made.stored and before is not None and size is not None:
             after = replace(after, disk_bytes_per_record=round(max(size - before, 0) / made.stored, 1))
     # The right answers are known only if the sink stores every record once.

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Event
-from typing import NamedTuple
 
 from loadgen.summary import ClockOffset
 from sinkbench.analysis.deadletters import DeadLetter
@@ -14,6 +12,7 @@ from sinkbench.plan.plan import Plan
 from sinkbench.results import Act, Asked, Audit, Bloat, Durability, Reason
 from sinkbench.services.connect import ConnectorStatus
 from sinkbench.sinks import Arrivals, SinkBloat, SinkPooling
+from sinkbench.trial.names import Names
 from sinkbench.trial.reads import Told
 
 # A smaller share of a trial's records changes no figure. Fewer records are no load, however short the trial:
@@ -56,17 +55,6 @@ def risen(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]
     return {name: count for name, count in found.items() if count > 0}
 
 
-class Pace(NamedTuple):
-    """Records per second, None: at once; what ends a load early; and whether a key's records come in order of `seq`."""
-
-    rate: float | None = None
-    stop: Event | None = None
-    in_order: bool = False
-
-
-AT_ONCE = Pace()
-
-
 @dataclass(frozen=True)
 class Loaded:
     """A trial's topic after its load. `in_time` counts records sent by the time when the last one was due."""
@@ -81,14 +69,6 @@ class Loaded:
     clocks: Sequence[ClockOffset] = ()
     cpu_seconds: float = 0.0
     """Of the load generators."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """The trial's index or table before its first record. `disk_bytes` includes the rows before."""
-
-    notes: Sequence[str] = ()
-    disk_bytes: int | None = 0
 
 
 @dataclass(frozen=True)
@@ -135,7 +115,8 @@ class Rescaled:
 @dataclass(frozen=True)
 class Faulted:
     """The fault of a trial, on the samples' clock. `too_late`: everything was stored before. `recovered`: in the end
-    all records were read and no task was FAILED. `acts` are requests to a pipeline that did not recover by itself."""
+    all records were read and no task was FAILED. `acts` are requests to a pipeline that did not recover by itself.
+    `moved` is the address of another primary, `names` are those of a renamed connector."""
 
     target: str = ""
     began: float | None = None
@@ -144,6 +125,8 @@ class Faulted:
     recovered: bool = False
     acts: Sequence[Act] = ()
     poisoned: int = 0
+    moved: tuple[str, int] | None = None
+    names: Names | None = None
 
 
 @dataclass(frozen=True)
@@ -167,16 +150,12 @@ class Timeline:
     reads: Told | None = None
     read: Sequence[int] = ()
     """Records that each further consumer group has read."""
-    rescaled: Rescaled | None = None
-    faulted: Faulted | None = None
+    rescaled: Rescaled = Rescaled()
+    faulted: Faulted = Faulted()
 
     @property
     def failed_tasks(self) -> int:
         return 0 if self.last is None else len(self.last.failed)
-
-    @property
-    def out_of_memory(self) -> bool:
-        return (self.failure or "").startswith("out of memory")
 
 
 @dataclass(frozen=True)
@@ -224,7 +203,8 @@ class After:
 
 @dataclass(frozen=True)
 class Measured:
-    """Everything that a trial has found so far; `cpu_limits` are cores by service."""
+    """Everything that a trial has found so far; `cpu_limits` are cores by service, `bytes_before` those of the rows
+    before the trial in its index or table."""
 
     trial: str
     cell: Cell
@@ -232,7 +212,8 @@ class Measured:
     records: int
     machine_cores: int | None = None
     cpu_limits: Mapping[str, float] = field(default_factory=dict)
-    target: Target = Target()
+    notes_of_target: Sequence[str] = ()
+    bytes_before: int | None = 0
     loaded: Loaded | None = None
     before: Before = Before()
     timeline: Timeline = Timeline()
@@ -250,10 +231,6 @@ class Measured:
         is missing of a topic that was not read to its end is lost; counters may have been reset by a restart; and
         connections that remain were left open by the connector."""
         return self.cell.fault is not None
-
-    @property
-    def faulted(self) -> Faulted:
-        return self.timeline.faulted or Faulted()
 
     @property
     def read_all(self) -> bool:

@@ -1,4 +1,4 @@
-"""The interface of a workload, and what faults need around a trial: a proxy, a disk that can be filled, and roles."""
+"""The interface of a workload, and what faults need around a trial: a proxy, and a disk that can be filled."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from sinkbench.sinks import SMALL_DISK, ArrivalWatch, FullDisk, needed, sink_kin
 from sinkbench.stack import ProxyTarget
 from sinkbench.stack.proxyserver import Toxic, Toxiproxy
 from sinkbench.stack.smalldisk import SmallDisk
-from sinkbench.trial.cluster import VARIABLE, Cluster
+from sinkbench.trial.cluster import VARIABLE
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import After, Loaded, Measured, Timeline
 
@@ -50,8 +50,11 @@ def proxied_network(own: Resources) -> Iterator[Network]:
         found: dict[str, str] = {}
         for service, proxy_target in used.items():
             found |= proxy_target.at(*proxy.stand_before(service, f"{proxy_target.host}:{proxy_target.port}"))
-        with own.overriding(found):
+        before, own.variables = own.variables, {**own.variables, **found}
+        try:
             yield Network(proxy, list(used))
+        finally:
+            own.variables = before
 
 
 def proxy_targets_used(
@@ -109,19 +112,6 @@ def disk_to_fill(own: Resources) -> Iterator[FullDisk]:
         filled = needed(sink.capabilities.disk_to_fill, "disk_to_fill")
         with filled.disk(own.names.target, small) as disk:
             yield disk
-
-
-@contextmanager
-def usual_roles(cluster: Cluster, sink: str) -> Iterator[None]:
-    """Makes the first node the primary again at the end of the context. Raises StackError."""
-    try:
-        yield
-    finally:
-        try:
-            needed(needed(cluster.stack.faults, "faults").promotion(sink), "promotion").restore()
-        finally:
-            # Connections to the interim primary are broken.
-            cluster.refresh()
 
 
 Figures = Mapping[str, Any]

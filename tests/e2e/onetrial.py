@@ -54,8 +54,7 @@ def one_trial(
         count = records or chosen.backlog or records_offered(plan, chosen.offered or 0.0)
         own = Resources(cluster, chosen, NAMES, count, observer or Silent())
         try:
-            taken = run_trial(own, _workload(chosen), 1)
-            return taken.record, taken.samples
+            return run_trial(own, _workload(chosen), 1)
         finally:
             own.remove()
 

@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from sinkbench.errors import StackError
 from sinkbench.plan.plan import Plan
-from sinkbench.race.leftovers import Book, sweep
+from sinkbench.race.leftovers import note_run, sweep
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT, Settings
@@ -195,7 +195,7 @@ def test_a_race_through_tls_and_passwords_measures_what_can_be_seen_and_stores_n
 def test_what_somebody_else_has_made_survives_a_race(stack: LocalStack, clusters: Clusters) -> None:
     """Even where it is named just like something that this account's own killed run has left behind."""
     external = ExternalStack(clusters.folder / clusters.write())
-    Book.of(external).begin("ab12cd")
+    note_run(external, "ab12cd")
     theirs = "tides_ab12cd_001"
     left = "tides_ab12cd_002"
     elasticsearch = open_sink("elasticsearch", external.endpoints, CHECKOUT)

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from sinkbench.plan.plan import Plan
-from sinkbench.race.leftovers import Book, sweep
+from sinkbench.race.leftovers import book_of, note_run, sweep
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Stack
@@ -64,9 +64,9 @@ def test_groups_of_ones_own_runs_alone_are_removed_from_others_clusters(
     stack: LocalStack, groups: Kafka, tmp_path: Path
 ) -> None:
     external = ExternalStack(stack_file(tmp_path, stack.endpoints))
-    Book.of(external).begin("ab12cd")
+    note_run(external, "ab12cd")
     assert swept(external) == [f"consumer group {LEFT}"]
     assert {HELD, OTHERS, SOMEBODYS} <= set(groups.groups())
     # What still has members is removed by a later race.
-    assert Book.of(external).tokens() == ["ab12cd"]
-    Book.of(external).clear()
+    assert book_of(external).read_text() == "ab12cd\n"
+    book_of(external).unlink()

@@ -16,7 +16,7 @@ from sinkbench.results import Reason, Rescale
 from sinkbench.trial.following import Following, probes
 from sinkbench.trial.record import Notes, bottleneck, check_loaded, noted
 from sinkbench.trial.resources import Resources, create_target
-from sinkbench.trial.stop import DrainWatch, Enough, Timeouts
+from sinkbench.trial.stop import DrainWatch, Enough
 from sinkbench.trial.trial import measured, raise_if_ended_early, read_before
 from sinkbench.trial.values import After, Loaded, Measured, Rescaled, Timeline
 from sinkbench.trial.workload import Around, Figures, Workload
@@ -62,8 +62,8 @@ def load_topic(own: Resources) -> Loaded:
 
 def drain_of(own: Resources, enough: Enough | None = None) -> Following:
     drain = own.cluster.plan.drain
-    timeouts = Timeouts(drain.stall_seconds, drain.timeout_seconds, enough)
-    return Following(own, probes(own), DrainWatch(own.records, own.cell.tasks, timeouts))
+    watch = DrainWatch(own.records, own.cell.tasks, drain.stall_seconds, drain.timeout_seconds, enough)
+    return Following(own, probes(own), watch)
 
 
 def drained(found: Measured, reasons: Sequence[Reason], rate: float | None, stalled: Sequence[Stall]) -> Figures:
@@ -162,7 +162,7 @@ class LiveRescale(Drain):
         return replace(timeline, reasons=[*timeline.reasons, dry])
 
     def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
-        step = found.timeline.rescaled or Rescaled()
+        step = found.timeline.rescaled
         stalled = stalls_outside(found.samples, found.records, step)
         if step.asked is None or step.settled is None:
             return drained(found, reasons, None, stalled)

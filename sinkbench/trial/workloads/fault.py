@@ -11,12 +11,13 @@ from sinkbench.analysis.samples import Sample
 from sinkbench.errors import ReasonCode, ServiceError, TrialFailed
 from sinkbench.plan.faults import COMMAND, FILL, NONE, OF_NETWORK, OF_SERVICES, POISON, PROMOTE, PlanFault
 from sinkbench.results import Reason, Recovery
+from sinkbench.sinks import needed
 from sinkbench.trial.following import Following, probes, uneven
 from sinkbench.trial.record import check_loaded
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.stop import FaultWatch
 from sinkbench.trial.values import After, Faulted, Loaded, Measured, Timeline
-from sinkbench.trial.workload import Around, Figures, Workload, disk_to_fill, proxied_network, usual_roles
+from sinkbench.trial.workload import Around, Figures, Workload, disk_to_fill, proxied_network
 from sinkbench.trial.workloads.drain import load_topic
 from sinkbench.trial.workloads.injection import Injection
 from sinkbench.trial.workloads.sustain import Offering, arrivals_around, clock_ms, one_in, read_arrivals
@@ -47,7 +48,10 @@ class Fault(Workload):
             if what == FILL:
                 around = replace(around, disk=opened.enter_context(disk_to_fill(own)))
             if what == PROMOTE:
-                opened.enter_context(usual_roles(own.cluster, own.cell.sink))
+                # Connections to the interim primary are broken.
+                opened.callback(own.cluster.refresh)
+                promotion = needed(needed(own.cluster.stack.faults, "faults").promotion(own.cell.sink), "promotion")
+                opened.callback(promotion.restore)
             if self.offered is not None:
                 # A backlog has no due times, so no record is late.
                 around = replace(around, arriving=opened.enter_context(arrivals_around(own)))
@@ -73,22 +77,23 @@ class Fault(Workload):
         load = Offering(own, self.offered or 0.0, LATE_SECONDS, loaded)
         sent: Loaded | None = None
         due = _due(self.offered is None, fault, plan.constant_load.seconds, own.records)
-        with following, _refreshed(own, fault), around.arriving or nullcontext(), load, injection:
+        with following, ExitStack() as ending, around.arriving or nullcontext(), load, injection:
+            if fault.what in (*OF_SERVICES, PROMOTE, COMMAND):
+                # Restarted services have lost their connections.
+                ending.callback(own.cluster.refresh)
             with following.samples() as samples:
                 for sample in samples:
                     injection.take()
-                    _check_start(own, following, sample, began=injection.began)
+                    _check_start(own, following, sample, began=injection.found.began is not None)
                     if following.seen.placement is not None:
                         load.begin()
                     load.check()
                     injection.check()
-                    if due(sample):
-                        if not injection.began:
-                            late = self.offered is None and (sample.stored or 0) >= own.records
-                            injection.found = replace(injection.found, too_late=late)
-                            own.observer.phase(f"{fault.name}, while {meanwhile}")
+                    if injection.found.began is None and due(sample):
+                        late = self.offered is None and (sample.stored or 0) >= own.records
+                        injection.found = replace(injection.found, too_late=late)
+                        own.observer.phase(f"{fault.name}, while {meanwhile}")
                         injection.begin(following.seen.placement or {})
-                        injection.take()
                     # A fault that lasts until all is stored must not be waited for.
                     watch.ended = injection.found.began if fault.seconds is None else injection.found.ended
                     watch.bad = injection.found.poisoned
@@ -111,7 +116,7 @@ class Fault(Workload):
         return After(arrivals=arrivals, notes=[f"it is not known when records came: {why}"] if why else [])
 
     def figures(self, found: Measured, reasons: list[Reason]) -> Figures:
-        more, broken = [], found.faulted
+        more, broken = [], found.timeline.faulted
         if broken.too_late and self.fault.what != NONE and not reasons:
             text = f"all {found.records:,} records were stored before '{self.fault.name}' began"
             text = f"{text}; give it a larger backlog_records"
@@ -172,16 +177,6 @@ def _check_start(own: Resources, following: Following, sample: Sample, *, began:
         raise TrialFailed(text, ReasonCode.TASKS_NOT_STARTED)
     if placed is not None and not began and (text_of := uneven(placed, cell.workers, cell.tasks)) is not None:
         raise TrialFailed(text_of, ReasonCode.TASKS_UNEVEN, workers=cell.workers)
-
-
-@contextmanager
-def _refreshed(own: Resources, fault: PlanFault) -> Iterator[None]:
-    """Reconnects to all services at the end: restarted services have lost their connections."""
-    try:
-        yield
-    finally:
-        if fault.what in (*OF_SERVICES, PROMOTE, COMMAND):
-            own.cluster.refresh()
 
 
 def _without_poison(own: Resources, loaded: Loaded, poisoned: int) -> Loaded:

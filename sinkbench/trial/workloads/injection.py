@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
@@ -98,18 +98,9 @@ def poison(records: faults.Poison, number: int) -> bytes:
     return text[: len(text) // 2] if records == "not json" else text
 
 
-@dataclass(frozen=True)
-class Event:
-    """What has happened: fields of `Faulted`, the address of another primary, or the connector's new names."""
-
-    found: Mapping[str, Any] = field(default_factory=dict)
-    moved: tuple[str, int] | None = None
-    names: Names | None = None
-
-
 class Injection(Background[None]):
-    """The fault of one trial and its course, with what a user would do about it. Its thread only puts events, which the
-    trial's thread takes; it is undone when the context ends."""
+    """The fault of one trial and its course, with what a user would do about it. Its thread only puts events, which are
+    fields of `Faulted` and which the trial's thread takes; it is undone when the context ends."""
 
     def __init__(self, own: Resources, fault: faults.PlanFault, around: Around, now: Callable[[], float]) -> None:
         """`around` has the network and the disk that faults use; `now` returns the time on the samples' clock."""
@@ -119,8 +110,7 @@ class Injection(Background[None]):
         self._around = around
         self._now = now
         self._seconds = fault.seconds
-        self._events: SimpleQueue[Event] = SimpleQueue()
-        self._moved: tuple[str, int] | None = None
+        self._events: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self.found = Faulted()
 
     def __exit__(self, *raised: object) -> None:
@@ -144,25 +134,20 @@ class Injection(Background[None]):
         self._own.observer.phase(f"{self._fault.name}: {failed}")
 
     def begin(self, placement: Mapping[str, int]) -> None:
-        """Begins the fault, once. `placement` is the number of tasks per worker."""
-        if self._future is None:
-            target, steps = self._steps(placement)
-            self._events.put(Event({"began": self._now(), "target": target}))
-            self._submit(partial(self._run, steps))
-
-    @property
-    def began(self) -> bool:
-        return self.found.began is not None
+        """Begins the fault. `placement` is the number of tasks per worker."""
+        target, steps = self._steps(placement)
+        self._events.put({"began": self._now(), "target": target})
+        self._submit(partial(self._run, steps))
+        self.take()
 
     def take(self) -> None:
         """Takes in what has happened since; called only in the trial's thread."""
         while not self._events.empty():
             event = self._events.get_nowait()
-            self.found = replace(self.found, **event.found)
-            if event.found.keys() & {"began", "ended"}:
-                self._own.observer.fault(self._fault.name, "ended" in event.found)
-            self._moved = event.moved or self._moved
-            self._own.names = event.names or self._own.names
+            self.found = replace(self.found, **event)
+            if event.keys() & {"began", "ended"}:
+                self._own.observer.fault(self._fault.name, "ended" in event)
+            self._own.names = self.found.names or self._own.names
 
     def act(self, deed: Deed, now: float) -> None:
         """Sends the request that a user would send after waiting."""
@@ -173,8 +158,7 @@ class Injection(Background[None]):
         act = Act(seconds=round(now - (self.found.began or 0.0), 3), command=deed.format(name=own.names.connector))
         self.found = replace(self.found, acts=(*self.found.acts, act))
         if to is not None:
-            with own.overriding(to):
-                own.start_connector_again()
+            replace(own, variables={**own.variables, **to}).start_connector_again()
         elif deed == Deed.RESTART_FAILED:
             connect.restart_failed(own.names.connector)
         else:
@@ -182,7 +166,7 @@ class Injection(Background[None]):
 
     def _new_address(self) -> dict[str, str] | None:
         """New variables for the sink's only address; None if it was redirected or finds the new primary itself."""
-        cell, cluster, moved = self._own.cell, self._own.cluster, self._moved
+        cell, cluster, moved = self._own.cell, self._own.cluster, self.found.moved
         redirect = Deed.REDIRECT.format(name=self._own.names.connector)
         if moved is None or any(act.command == redirect for act in self.found.acts):
             return None
@@ -197,7 +181,7 @@ class Injection(Background[None]):
             with step():
                 # A fault without an end lasts until the trial's end.
                 self._stop.wait(self._seconds)
-        self._events.put(Event({"ended": self._now()}))
+        self._events.put({"ended": self._now()})
 
     def _steps(self, placement: Mapping[str, int]) -> tuple[str, list[Step]]:
         """Returns the names of what is affected, and the successive steps: each is entered, lasts, and is left."""
@@ -210,7 +194,7 @@ class Injection(Background[None]):
             ]
         if what == faults.PROMOTE:
             promotion = needed(needed(own.cluster.stack.faults, "faults").promotion(own.cell.sink), "promotion")
-            promote: Callable[[], object] = lambda: self._events.put(Event(moved=promotion.promote()))  # noqa: E731
+            promote: Callable[[], object] = lambda: self._events.put({"moved": promotion.promote()})  # noqa: E731
             return f"primary of {service}", [partial(_until, promote, promotion.demote)]
         if around.network is not None:
             networks = ", ".join(f"network to {name}" for name in around.network.services)
@@ -272,7 +256,7 @@ class Injection(Background[None]):
             numbers = range(portion * count // portions, (portion + 1) * count // portions)
             values = (poison(fault.bad_records, number) for number in numbers)
             written += own.cluster.kafka.produce(own.names.topic, values)
-            self._events.put(Event({"poisoned": written}))
+            self._events.put({"poisoned": written})
             if self._stop.wait(fault.most_seconds / portions):
                 break
         # The time has passed.
@@ -281,7 +265,7 @@ class Injection(Background[None]):
 
     @contextmanager
     def _joined(self) -> Iterator[None]:
-        second = self._own.named(self._own.names.second)
+        second = replace(self._own, names=self._own.names.second)
         second.create_topic()
         try:
             second.start_connector()
@@ -292,10 +276,10 @@ class Injection(Background[None]):
 
     @contextmanager
     def _renamed(self) -> Iterator[None]:
-        before, renamed = self._own.named(self._own.names), self._own.named(self._own.names.renamed)
+        before, renamed = replace(self._own), replace(self._own, names=self._own.names.renamed)
         before.remove_connector()
         # Reported before it exists: an error that ends the trial now removes it by its new name.
-        self._events.put(Event(names=renamed.names))
+        self._events.put({"names": renamed.names})
         renamed.start_connector()
         yield
 

@@ -28,7 +28,7 @@ from sinkbench.trial.readers import Readers
 from sinkbench.trial.reads import Order, Reader, Told
 from sinkbench.trial.record import bottleneck, check_loaded, noted
 from sinkbench.trial.resources import Resources
-from sinkbench.trial.stop import DrainWatch, Timeouts
+from sinkbench.trial.stop import DrainWatch
 from sinkbench.trial.values import After, Loaded, Measured, Timeline
 from sinkbench.trial.workload import Around, Figures, Workload
 
@@ -147,15 +147,17 @@ class Sustain(Workload):
 
     def run(self, own: Resources, around: Around, loaded: Loaded | None) -> Timeline:
         plan = own.cluster.plan
-        timeouts = Timeouts(plan.drain.stall_seconds, plan.constant_load.seconds + plan.drain.timeout_seconds)
+        longest = plan.constant_load.seconds + plan.drain.timeout_seconds
+        watch = DrainWatch(own.records, own.cell.tasks, plan.drain.stall_seconds, longest)
         own.observer.phase(f"offering {self.offered:,.0f} records/s")
-        following = Following(own, probes(own, growing=True), DrainWatch(own.records, own.cell.tasks, timeouts))
-        offering, told, read = Offering(own, self.offered), None, []
+        following = Following(own, probes(own, growing=True), watch)
+        offering, told, read, begun = Offering(own, self.offered), None, [], False
         reading = nullcontext() if own.cell.reads is None else Reader(order_of(own))
         with following, offering, around.arriving or nullcontext(), reading as reader, Readers(own) as further:
             with following.samples() as samples:
                 for _ in samples:
-                    if following.seen.placement is not None:
+                    if following.seen.placement is not None and not begun:
+                        begun = True
                         offering.begin()
                         further.begin()
                         if reader is not None:

@@ -10,11 +10,11 @@ import pytest
 from sinkbench.errors import PlanError, StackError
 from sinkbench.plan.cells import expand
 from sinkbench.plan.checks import refuse
-from sinkbench.plan.plan import Plan
 from sinkbench.race.preparation import check_faults, prepare_faults
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack import ProxyTarget
 from sinkbench.topology import Topology, load_topology
+from tests.support.trials import plan_of
 
 ENTRANCES = {"postgres": ProxyTarget("127.0.0.1", 5432, {"POSTGRES_HOST": "{host}", "POSTGRES_PORT": "{port}"})}
 
@@ -38,21 +38,18 @@ OURS = SimpleNamespace(
 )
 
 
-def plan_of(*faults: dict[str, object], pipeline: str = "postgres/jdbc") -> Plan:
-    load = {"records_per_second": 1_000, "seconds": 20}
-    keys = {"name": "p", "mode": "faults", "pipelines": [pipeline], "sustain": load, "faults": list(faults)}
-    return Plan.model_validate(keys)
+JDBC, BULK = "postgres/jdbc", "elasticsearch/camel-bulk"
+LOAD = {"records_per_second": 1_000, "seconds": 20}
 
 
 def check(
-    stack: Any, *faults: dict[str, object], pipeline: str = "postgres/jdbc", connectors: Path = CHECKOUT / "connectors"
+    stack: Any, *faults: dict[str, object], pipeline: str = JDBC, connectors: Path = CHECKOUT / "connectors"
 ) -> None:
-    plan = plan_of(*faults, pipeline=pipeline)
+    plan = plan_of(pipeline, mode="faults", sustain=LOAD, faults=faults)
     refuse(check_faults(plan, expand(plan, 3), stack, connectors))
 
 
 KILL, FILL, PROMOTE = {"what": "kill", "target": "pgbouncer"}, {"what": "fill"}, {"what": "promote"}
-JDBC, BULK = "postgres/jdbc", "elasticsearch/camel-bulk"
 EVERYWHERE = [{"what": what} for what in ("none", "restart", "pause", "rename", "join", "refuse")]
 SMALL = SimpleNamespace(**{**vars(OURS), "layout": Topology()})
 
@@ -61,13 +58,13 @@ SMALL = SimpleNamespace(**{**vars(OURS), "layout": Topology()})
     ("stack", "pipeline", "faults"),
     [
         (THEIRS, JDBC, EVERYWHERE),
-        (OURS, "postgres/jdbc", [{"what": "stop", "target": "kafka"}, {"what": "freeze", "target": "sink"}, KILL]),
-        (OURS, "postgres/jdbc", [{"what": "kill", "target": each} for each in ("kafka-3", "connect-6", "postgres-2")]),
+        (OURS, JDBC, [{"what": "stop", "target": "kafka"}, {"what": "freeze", "target": "sink"}, KILL]),
+        (OURS, JDBC, [{"what": "kill", "target": each} for each in ("kafka-3", "connect-6", "postgres-2")]),
         (OURS, BULK, [{"what": "stop", "target": "elasticsearch-3"}]),
-        (OURS, "postgres/jdbc", [PROMOTE, FILL]),
-        (OURS, "postgres/jdbc", [{"what": "delay"}, {"what": "cut"}, {"what": "throttle"}]),
-        (IN_CONTAINERS, "postgres/jdbc", [{"what": "isolate", "target": "worker"}]),
-        (OURS, "postgres/jdbc", [{"what": "refuse", "why": why} for why in ("read only", "no right", "no connection")]),
+        (OURS, JDBC, [PROMOTE, FILL]),
+        (OURS, JDBC, [{"what": "delay"}, {"what": "cut"}, {"what": "throttle"}]),
+        (IN_CONTAINERS, JDBC, [{"what": "isolate", "target": "worker"}]),
+        (OURS, JDBC, [{"what": "refuse", "why": why} for why in ("read only", "no right", "no connection")]),
         (OURS, BULK, [{"what": "refuse"}, FILL]),
         # The sink has a guard of its own.
         (IN_CONTAINERS, BULK, [FILL]),
@@ -82,22 +79,22 @@ def test_what_a_stack_can_do_is_not_refused(stack: Any, pipeline: str, faults: l
     ("stack", "pipeline", "fault", "said"),
     [
         *(
-            (THEIRS, "postgres/jdbc", {"what": what, "target": target}, "stack external are other people's")
+            (THEIRS, JDBC, {"what": what, "target": target}, "stack external are other people's")
             for what, target in (("kill", "worker"), ("stop", "kafka"), ("freeze", "sink"), ("isolate", "worker"))
         ),
         (OURS, BULK, KILL, "'kill pgbouncer' cannot be done to elasticsearch/camel-bulk: it does not write through"),
-        (OURS, "postgres/jdbc", {**KILL, "target": "kafka-4"}, "published has no node kafka-4; did you mean 'kafka-3'"),
-        (SMALL, "postgres/jdbc", {**KILL, "target": "connect-4"}, "has no node connect-4; did you mean 'connect-3'"),
-        (IN_CONTAINERS, "postgres/jdbc", {**KILL, "target": "kafka-2"}, "stack compose knows no nodes by name"),
-        (OURS, "postgres/jdbc", {**KILL, "target": "elasticsearch-2"}, "does not write through elasticsearch-2"),
+        (OURS, JDBC, {**KILL, "target": "kafka-4"}, "published has no node kafka-4; did you mean 'kafka-3'"),
+        (SMALL, JDBC, {**KILL, "target": "connect-4"}, "has no node connect-4; did you mean 'connect-3'"),
+        (IN_CONTAINERS, JDBC, {**KILL, "target": "kafka-2"}, "stack compose knows no nodes by name"),
+        (OURS, JDBC, {**KILL, "target": "elasticsearch-2"}, "does not write through elasticsearch-2"),
         (OURS, BULK, PROMOTE, "the sink elasticsearch has no replica that could be promoted"),
-        (THEIRS, "postgres/jdbc", PROMOTE, "no replica could be promoted on stack external"),
-        (THEIRS, "postgres/jdbc", {"what": "delay"}, "stack external has no proxies from here"),
-        (IN_CONTAINERS, "postgres/jdbc", {"what": "throttle"}, "stack compose has no proxies from here"),
-        (OURS, "postgres/jdbc", {"what": "isolate", "target": "worker"}, "share one network; freeze it instead"),
-        (THEIRS, "postgres/jdbc", {"what": "refuse", "why": "no connection"}, "closes the connections of everybody"),
+        (THEIRS, JDBC, PROMOTE, "no replica could be promoted on stack external"),
+        (THEIRS, JDBC, {"what": "delay"}, "stack external has no proxies from here"),
+        (IN_CONTAINERS, JDBC, {"what": "throttle"}, "stack compose has no proxies from here"),
+        (OURS, JDBC, {"what": "isolate", "target": "worker"}, "share one network; freeze it instead"),
+        (THEIRS, JDBC, {"what": "refuse", "why": "no connection"}, "closes the connections of everybody"),
         (OURS, BULK, {"what": "refuse", "why": "no right"}, "cannot be set to refuse records so, only for: read only;"),
-        (THEIRS, "postgres/jdbc", FILL, "none is small on stack external; race on the stack local"),
+        (THEIRS, JDBC, FILL, "none is small on stack external; race on the stack local"),
         # The local stack knows of this sink, but not where its workers find it.
         (OURS, BULK, {"what": "cut"}, "an address of its own; name others under 'pipelines'$"),
     ],
@@ -132,5 +129,6 @@ def test_the_proxy_is_made_ready_where_a_fault_needs_it() -> None:
     said: list[str] = []
     stack: Any = SimpleNamespace(faults=can(proxies=SimpleNamespace(prepare=lambda say: say("building"))))
     for what, expected in (("pause", []), ("delay", ["building"])):
-        prepare_faults(expand(plan_of({"what": "none"}, {"what": what}), 3), stack, said.append)
+        plan = plan_of(mode="faults", sustain=LOAD, faults=[{"what": "none"}, {"what": what}])
+        prepare_faults(expand(plan, 3), stack, said.append)
         assert said == expected

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sinkbench.errors import ResultsError, StackError
-from sinkbench.race.leftovers import Book, check_alone, is_leftover, sweep
+from sinkbench.race.leftovers import check_alone, leftover_names, sweep
 from sinkbench.race.lock import CHECKOUT_LOCK, held_folder, only_race, race_on
 from sinkbench.services.access import Access
 from sinkbench.sinks import Capabilities
@@ -95,7 +95,7 @@ ALIKE = ["tides", "tides_backup", "tides_of_mine_001", "tides_2026_001", "tides_
 def test_what_a_trial_has_made_is_left_behind_and_what_only_begins_alike_is_not_ours() -> None:
     made = [f"tides_ab12cd_{name}" for name in MADE] + ["tides-ab12cd-001-second", "tides-ab12cd-pilot-2"]
     alike = [*ALIKE, "tides_ab12cd_001_copy", "my_tides_ab12cd_001", "tides_AB12CD_001"]
-    assert [name for name in (*made, *alike) if is_leftover(OWN)(name)] == made
+    assert [name for name in (*made, *alike) if leftover_names(OWN).fullmatch(name)] == made
 
 
 def cluster_with(sinks: dict[str, Any], *, shared: bool) -> Any:
@@ -115,9 +115,10 @@ def test_what_a_killed_race_has_set_is_set_back_and_told() -> None:
     assert sweep(cluster_with({"postgres": sink(left), "elasticsearch": sink([])}, shared=False)) == left
 
 
-def test_services_of_an_external_stack_are_not_set_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(Book, "of", lambda stack: Book(tmp_path / "runs"))
-    assert sweep(cluster_with({"postgres": sink(["somebody's"])}, shared=True)) == []
+def test_services_of_an_external_stack_are_not_set_back(tmp_path: Path) -> None:
+    cluster = cluster_with({"postgres": sink(["somebody's"])}, shared=True)
+    cluster.stack.lock_file = tmp_path / "race.lock"
+    assert sweep(cluster) == []
 
 
 def test_a_connector_that_runs_on_a_stack_of_ones_own_is_refused_with_what_to_do() -> None:

@@ -2,17 +2,14 @@
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from sinkbench.errors import StackError
 from sinkbench.race import profiles
 from sinkbench.stack.profiler import Profiler
-from sinkbench.trial.names import Names
-from sinkbench.trial.resources import Resources
-from sinkbench.trial.trial import Taken
 from sinkbench.trial.workloads.drain import Drain
+from tests.support.fakecluster import resources
 from tests.support.reasons import because
 from tests.support.trials import a_cell, trial
 
@@ -21,9 +18,7 @@ def test_a_trial_that_is_not_valid_has_no_profile_and_its_reason_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lossy = trial(invalid=[], reasons=[because("LOST 3 of 9")])
-    monkeypatch.setattr(profiles, "run_trial", lambda *_: Taken(lossy, []))
-    nothing: Any = None
-    cluster: Any = SimpleNamespace(stack=SimpleNamespace(profiler=Profiler(dict, tmp_path)))
-    own = Resources(cluster, a_cell(), Names.of("ab12cd_001"), 9, nothing)
+    monkeypatch.setattr(profiles, "run_trial", lambda *_: (lossy, []))
+    cluster = SimpleNamespace(stack=SimpleNamespace(profiler=Profiler(dict, tmp_path)))
     with pytest.raises(StackError, match="LOST 3 of 9"):
-        list(profiles.profiles_of(own, Drain(), tmp_path))
+        list(profiles.profiles_of(resources(cluster, a_cell()), Drain(), tmp_path))

@@ -1,6 +1,7 @@
 """A run from its beginning to its end, on a cluster without services."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,8 @@ from sinkbench.plan.plan import Plan
 from sinkbench.plan.schedule import cells_left
 from sinkbench.race.pilots import is_warm, share_of
 from sinkbench.race.race import Race
-from sinkbench.race.resume import Earlier, Journal
-from sinkbench.results import LimitStep, RunSummary
+from sinkbench.race.resume import Journal
+from sinkbench.results import Limit, LimitStep, RunSummary, TrialRecord
 from sinkbench.runs.store import RunFolder, read_summary, read_trials
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import SinkSettings
@@ -28,10 +29,10 @@ def plan(**keys: object) -> Plan:
     return plan_of(**{"pipelines": ["postgres/jdbc", "elasticsearch/camel-bulk"], "trials": 2, "seed": 1, **keys})
 
 
-def race(cluster: FakeCluster, results: Path, earlier: Earlier | None = None) -> tuple[RunSummary, Quiet, RunFolder]:
+def race(cluster: FakeCluster, results: Path, earlier: Any = ()) -> tuple[RunSummary, Quiet, RunFolder]:
     folder = RunFolder.create(results, cluster.plan, CHECKOUT / "connectors")
     ui = Quiet()
-    journal = Journal(folder, cluster.plan, expand(cluster.plan, 3), {}, earlier)
+    journal = Journal(folder, cluster.plan, expand(cluster.plan, 3), {}, *earlier)
     return Race(cluster, journal, ui).run(), ui, folder
 
 
@@ -46,15 +47,15 @@ class Interrupted(FakeCluster):
         super().audit()
 
 
-def interrupted(cluster: FakeCluster, results: Path) -> Earlier:
-    """What is kept of a run that somebody interrupts."""
+def interrupted(cluster: FakeCluster, results: Path) -> tuple[list[TrialRecord], list[Limit]]:
+    """The trials and limits that are kept of a run that somebody interrupts."""
     with pytest.raises(KeyboardInterrupt):
         race(cluster, results)
     assert cluster.there == set()
     folder = RunFolder((results / "latest").resolve())
     kept = read_summary(folder.path)
     assert not kept.complete
-    return Earlier(read_trials(folder.trials_path), kept.limits)
+    return read_trials(folder.trials_path), kept.limits
 
 
 def test_every_cell_has_a_pilot_and_its_trials_and_nothing_is_left(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_a_trial_that_was_too_short_is_taken_again_with_more_records(tmp_path: P
 
 def test_an_interrupted_run_keeps_its_trials_and_is_taken_up_again(tmp_path: Path) -> None:
     earlier = interrupted(Interrupted(plan()), tmp_path)
-    assert len(earlier.trials) == 2
+    assert len(earlier[0]) == 2
     summary, ui, _ = race(FakeCluster(plan()), tmp_path, earlier)
     assert (summary.complete, [cell.trials for cell in summary.cells]) == (True, [2, 2])
     assert sum(step.kind == "trial" for step in ui.steps) == 2
@@ -146,29 +147,22 @@ def test_shares_of_the_capacity_are_offered_once_it_is_found_and_a_run_passes_if
     tmp_path: Path,
 ) -> None:
     keys = {"mode": "capacity", "pipelines": ["postgres/jdbc"], "trials": 2, "sustain": {"seconds": 20}}
-    found = {"precision_percent": 10, "of_capacity": [0.5, 1.4]}
-    summary, _, folder = race(FakeCluster(plan(**keys, capacity=found)), tmp_path)
+    wanted = plan(**keys, capacity={"precision_percent": 10, "of_capacity": [0.5, 1.4]})
+    summary, _, folder = race(FakeCluster(wanted), tmp_path)
     capacity, half, more = summary.cells
     assert [cell.of_capacity for cell in summary.cells] == [None, 0.5, 1.4]
     assert half.offered_records_per_second == pytest.approx(capacity.offered_records_per_second / 2, abs=0.1)
     assert [cell.trials for cell in summary.cells] == [2, 2, 2]
     assert (half.lag.verdict, more.lag.verdict) == (BOUNDED, GROWING)
     assert (more.passed, summary.passed) == (False, True)
-    taken = [trial.block for trial in read_trials(folder.trials_path) if trial.of_capacity is not None]
-    assert taken == [1, 1, 2, 2]
-
-
-def test_a_run_that_is_interrupted_in_its_shares_goes_on_with_them(tmp_path: Path) -> None:
-    keys = {"mode": "capacity", "pipelines": ["postgres/jdbc"], "trials": 2, "sustain": {"seconds": 20}}
-    wanted = plan(**keys, capacity={"precision_percent": 10, "of_capacity": [0.5]})
-    _, _, folder = race(FakeCluster(wanted), tmp_path)
     cells, trials = expand(wanted, 3), read_trials(folder.trials_path)
-    shares = [trial.trial for trial in trials if trial.of_capacity is not None]
-    limits = read_summary(folder.summary_path).limits
-    assert cells_left(wanted, cells, trials, limits) == []
-    kept = [trial for trial in trials if trial.trial != shares[-1]]
-    assert [cell.key for cell in cells_left(wanted, cells, kept, limits)] == ["postgres/jdbc@3x1@50%"]
-    assert [cell.key for cell in cells_left(wanted, cells, trials[:1], limits)] == [cell.key for cell in cells]
+    shares = [trial for trial in trials if trial.of_capacity is not None]
+    assert [trial.block for trial in shares] == [1, 1, 2, 2]
+    # A run that is interrupted in its shares goes on with them.
+    assert cells_left(wanted, cells, trials, summary.limits) == []
+    kept = [trial for trial in trials if trial is not shares[-1]]
+    assert [cell.key for cell in cells_left(wanted, cells, kept, summary.limits)] == [shares[-1].cell]
+    assert cells_left(wanted, cells, trials[:1], summary.limits) == cells
 
 
 def test_pilots_go_round_until_the_jvms_have_stopped_compiling(tmp_path: Path) -> None:
@@ -215,7 +209,7 @@ def test_a_run_that_is_interrupted_in_its_replacements_goes_on_with_them(tmp_pat
     cold.audits = 5
     cold.compiling = lambda: 0.5 if cold.calls.count("audit") < 2 else 0.0
     earlier = interrupted(cold, tmp_path)
-    assert [trial.replaces is not None for trial in earlier.trials] == [False] * 4 + [True]
+    assert [trial.replaces is not None for trial in earlier[0]] == [False] * 4 + [True]
     summary, ui, _ = race(FakeCluster(plan(**keys)), tmp_path, earlier)
     assert [(cell.trials, cell.at_least) for cell in summary.cells] == [(2, None)] * 2
     assert [step.kind for step in ui.steps] == ["pilot", "trial"]
@@ -289,7 +283,7 @@ def test_a_run_that_ends_in_a_limit_is_taken_up_with_the_limits_that_lack(
 ) -> None:
     FakeLimits(monkeypatch, interrupts=3)
     earlier = interrupted(FakeCluster(plan(limits=True)), tmp_path)
-    assert sum(len(limit.in_blocks) for limit in earlier.limits) == 3
+    assert sum(len(limit.in_blocks) for limit in earlier[1]) == 3
     again = FakeLimits(monkeypatch)
     summary, _, _ = race(FakeCluster(plan(limits=True)), tmp_path, earlier)
     assert (again.searched, len(again.measured)) == ([], 1)

@@ -12,7 +12,7 @@ import trustme
 from sinkbench import secrets
 from sinkbench.errors import ConnectError, StackError
 from sinkbench.plan.plan import load_plan
-from sinkbench.race.leftovers import Book, is_leftover
+from sinkbench.race.leftovers import book_of, leftover_names, note_run
 from sinkbench.race.preparation import preflight, version_used
 from sinkbench.services.access import Access
 from sinkbench.settings import CHECKOUT, load_settings
@@ -248,13 +248,13 @@ def test_its_lock_is_in_a_folder_that_no_other_account_can_enter(stack: External
 
 def test_only_what_a_run_of_this_account_has_made_is_a_leftover(stack: ExternalStack) -> None:
     names = ["tides_ab12cd_001", "tides_ab12cd_pilot_3", "tides_ab12cd_limit"]
-    assert not any(map(is_leftover(stack), names))
-    Book.of(stack).begin("ab12cd")
-    mine = is_leftover(stack)
+    assert not any(map(leftover_names(stack).fullmatch, names))
+    note_run(stack, "ab12cd")
+    mine = leftover_names(stack).fullmatch
     assert all(map(mine, names))
     assert not any(map(mine, ["tides", "tides_ab12ce_001", "tides_ab12cd_x"]))
-    Book.of(stack).clear()
-    assert not any(map(is_leftover(stack), names))
+    book_of(stack).unlink()
+    assert not any(map(leftover_names(stack).fullmatch, names))
 
 
 def test_variables_of_the_stack_file_are_filled_in_and_a_sink_that_it_lacks_is_named(bench: Cluster) -> None:

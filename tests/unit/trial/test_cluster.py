@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,7 +11,6 @@ import numpy as np
 import pytest
 
 from loadgen.summary import Summary
-from sinkbench.analysis.settable import Given
 from sinkbench.errors import Interrupted, ReasonCode, TrialFailed
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.sections import PlanLoad
@@ -20,9 +20,9 @@ from sinkbench.stack import Stack, Usage
 from sinkbench.trial.audit import counted
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names, cleaning
-from sinkbench.trial.resources import Resources, create_target
+from sinkbench.trial.resources import create_target
 from tests.support.endpoints import endpoints
-from tests.support.fakecluster import Quiet
+from tests.support.fakecluster import resources
 from tests.support.ports import free_ports
 from tests.support.summaries import summary
 from tests.support.trials import a_cell, connectors_in, plan_in
@@ -40,15 +40,10 @@ def cluster_of(folder: Path, free_bytes: int | None = None) -> Cluster:
     return Cluster(cast(Stack, stack), plan, folder)
 
 
-def resources(cluster: Cluster, cell: Cell, trial: str) -> Resources:
-    return Resources(cluster, cell, Names.of(trial), 10, Quiet())
-
-
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    made = cluster_of(tmp_path)
-    yield made
-    made.close()
+    with closing(cluster_of(tmp_path)) as made:
+        yield made
 
 
 def test_only_topic_tasks_and_a_plans_overrides_of_a_connector_file_are_changed(cluster: Cluster) -> None:
@@ -56,16 +51,13 @@ def test_only_topic_tasks_and_a_plans_overrides_of_a_connector_file_are_changed(
     assert changed == {**FILE["config"], "topics": "tides_t1", "tasks.max": "6", "batch.size": "2000"}  # type: ignore[dict-item]
 
 
-def test_a_trial_that_does_not_fit_on_the_disk_fails_with_both_figures(tmp_path: Path) -> None:
-    cluster = cluster_of(tmp_path, free_bytes=2_000_000_000)
-    with pytest.raises(TrialFailed, match=r"3\.0 GB of free disk space, there are 2\.0 GB"):
-        cluster.check_disk(1_000_000)
-    cluster.check_disk(100_000)
-    cluster.close()
+def test_a_trial_that_does_not_fit_on_the_disk_fails_with_both_figures(cluster: Cluster, tmp_path: Path) -> None:
     # A disk that cannot be seen is not full.
-    unseen = cluster_of(tmp_path)
-    unseen.check_disk(10**9)
-    unseen.close()
+    cluster.check_disk(10**9)
+    with closing(cluster_of(tmp_path, free_bytes=2_000_000_000)) as small:
+        with pytest.raises(TrialFailed, match=r"3\.0 GB of free disk space, there are 2\.0 GB"):
+            small.check_disk(1_000_000)
+        small.check_disk(100_000)
 
 
 def sink_of(rows: int) -> Any:
@@ -81,32 +73,12 @@ def test_rows_that_were_there_before_are_not_foreign_and_fail_the_trial_when_gon
 ) -> None:
     for rows, foreign in ((1_010, 0), (1_013, 3)):
         monkeypatch.setattr(cluster, "sink", lambda name, rows=rows: sink_of(rows))
-        found = counted(resources(cluster, a_cell(rows_before=1_000), "t1")).result()
+        found = counted(resources(cluster, a_cell(rows_before=1_000))).result()
         assert (found.stored, found.foreign) == (10 + foreign, foreign)
     monkeypatch.setattr(cluster, "sink", lambda name: sink_of(1_003))
     with pytest.raises(TrialFailed, match="7 of the 1,000 rows that were there before are gone") as failed:
-        counted(resources(cluster, a_cell(rows_before=1_000), "t1"))
+        counted(resources(cluster, a_cell(rows_before=1_000)))
     assert failed.value.code == ReasonCode.COUNTS_DISAGREE
-
-
-class Set:
-    """A sink whose services can be set, and that tells what was done."""
-
-    def __init__(self) -> None:
-        self.capabilities = Capabilities(service_settings=self)
-        self.done: list[str] = []
-        self.refusal, self.drop = lambda given: None, lambda target: self.done.append("drop")
-
-    def apply(self, given: Given) -> None:
-        self.done.append(f"set {dict(given['postgres'])['synchronous_commit']}")
-
-    def revert(self) -> list[str]:
-        self.done.append("back")
-        return []
-
-    def create(self, target: str, file: Path | None) -> Created:
-        self.done.append("create")
-        return Created()
 
 
 def set_to(value: str) -> Cell:
@@ -114,32 +86,43 @@ def set_to(value: str) -> Cell:
 
 
 @pytest.fixture
-def settable(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Set:
-    """The sink of a cluster whose connectors and groups are gone at once."""
-    sink = Set()
+def done(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is done to a sink with services that can be set; the cluster's connectors and groups are gone at once."""
+    done: list[Any] = []
+    settings: Any = SimpleNamespace(
+        apply=lambda given: done.append(f"set {given['postgres']['synchronous_commit']}"),
+        revert=lambda: done.append("back"),
+    )
+    sink = SimpleNamespace(
+        capabilities=Capabilities(service_settings=settings),
+        create=lambda target, file: done.append("create") or Created(),
+        drop=lambda target: done.append("drop"),
+    )
     monkeypatch.setattr(cluster, "sink", lambda name: sink)
-    monkeypatch.setattr(cluster, "stop_connector", lambda *names: sink.done.append("stop"))
+    monkeypatch.setattr(cluster, "stop_connector", lambda *names: done.append("stop"))
     monkeypatch.setattr(cluster.kafka, "delete_group", lambda group: None)
     monkeypatch.setattr(cluster.kafka, "delete_topic", lambda topic: None)
-    return sink
+    return done
 
 
 def test_services_are_set_before_the_target_is_made_and_back_when_the_connector_is_gone(
-    cluster: Cluster, settable: Set
+    cluster: Cluster, done: list[str]
 ) -> None:
-    create_target(resources(cluster, set_to("off"), "t1"))
-    resources(cluster, set_to("off"), "t1").remove()
-    assert settable.done == ["set off", "create", "stop", "back", "drop"]
-    create_target(resources(cluster, CELL, "t2"))
-    resources(cluster, CELL, "t2").remove()
-    assert settable.done[5:] == ["create", "stop", "drop"]
+    create_target(resources(cluster, set_to("off")))
+    resources(cluster, set_to("off")).remove()
+    assert done == ["set off", "create", "stop", "back", "drop"]
+    create_target(resources(cluster, CELL))
+    resources(cluster, CELL).remove()
+    assert done[5:] == ["create", "stop", "drop"]
 
 
-def test_nothing_of_a_trial_that_could_not_be_cleaned_up_reaches_the_next_one(cluster: Cluster, settable: Set) -> None:
-    create_target(resources(cluster, set_to("off"), "t1"))
-    create_target(resources(cluster, CELL, "t2"))
-    create_target(resources(cluster, CELL, "t3"))
-    assert settable.done == ["set off", "create", "back", "create", "create"]
+def test_nothing_of_a_trial_that_could_not_be_cleaned_up_reaches_the_next_one(
+    cluster: Cluster, done: list[str]
+) -> None:
+    create_target(resources(cluster, set_to("off")))
+    create_target(resources(cluster, CELL))
+    create_target(resources(cluster, CELL))
+    assert done == ["set off", "create", "back", "create", "create"]
 
 
 def test_a_topic_is_loaded_with_the_cells_acks(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ def own_of(cluster: Any, observer: Quiet | None = None) -> Resources:
 
 def run(own: Resources, rate: float | None = RATE) -> TrialRecord:
     cluster: Any = own.cluster
-    return run_trial(own, Fault(rate, own.cell.fault), 1, cluster.revive).record
+    return run_trial(own, Fault(rate, own.cell.fault), 1, cluster.revive)[0]
 
 
 def take(cluster: Any, observer: Quiet | None = None) -> TrialRecord:
@@ -363,9 +363,7 @@ def test_a_command_that_does_not_end_is_killed_with_all_that_it_has_started(
 
 
 def watch(patience: float = 10, ended: float | None = 5) -> FaultWatch:
-    made = FaultWatch(100, 3, patience, 300)
-    made.ended = ended
-    return made
+    return FaultWatch(100, 3, patience, 300, ended)
 
 
 def read(at: float, stored: int = 100, left: int | None = 0, failed: int = 0, **more: Any) -> Sample:

@@ -27,13 +27,12 @@ from sinkbench.services.connect import ConnectorStatus, Task
 from sinkbench.stack import ServiceState
 from sinkbench.stack.meter import MONITORING
 from sinkbench.summary.cells import summarize
-from sinkbench.trial.stop import BLIND_SAMPLES, DrainWatch, End, Enough, Timeouts, died_of_memory
+from sinkbench.trial.stop import BLIND_SAMPLES, DrainWatch, End, Enough, died_of_memory
 from tests.support.fakecluster import FakeCluster, codes, drained
 from tests.support.trials import drain_of, plan_of
 from tests.support.trials import sample as read_sample
 
 CODES = ReasonCode
-LIMITS = Timeouts(stall_seconds=30, timeout_seconds=300)
 
 
 def sample(seconds: float, stored: int | None, **read: Any) -> Sample:
@@ -49,14 +48,6 @@ def test_rejected_writes_are_those_since_the_first_sample_that_counted_them() ->
 
     assert counted(None, 3, None, 3, 10, None) == 7
     assert counted(4, 4) == counted(None) == counted() == counted(5, 0) == 0
-
-
-def said(end: End | None) -> tuple[ReasonCode, str]:
-    return end.reason.code, end.reason.text
-
-
-def ends(watch: DrainWatch, *samples: Sample) -> list[End | None]:
-    return [watch.see(each) for each in samples]
 
 
 def failed(seconds: float, stored: int, count: int = 3, **read: Any) -> Sample:
@@ -89,7 +80,7 @@ def using(seconds: float, troubles: Mapping[str, str] | None = None, **cpu_secon
     ],
 )
 def test_a_drain_is_over_when_everything_is_stored(samples: list[Sample], is_over: bool) -> None:
-    *before, last = ends(DrainWatch(100, 3, LIMITS), *samples)
+    *before, last = map(DrainWatch(100, 3, 30, 300).see, samples)
     assert before == [None] * len(before)
     assert last == (End() if is_over else None)
 
@@ -137,29 +128,27 @@ KILLED = "was killed for memory: its limit is 512 MB (SINKBENCH_CONNECT_MEMORY)"
     ],
 )
 def test_a_drain_is_given_up_for_a_reason(samples: list[Sample], code: ReasonCode, text: str) -> None:
-    *before, end = ends(DrainWatch(100, 3, LIMITS), *samples)
+    *before, end = map(DrainWatch(100, 3, 30, 300).see, samples)
     assert before == [None] * len(before)
-    assert said(end) == (code, text)
+    assert (end.reason.code, end.reason.text) == (code, text)
     gone = re.findall(r"(\w+) (?:died during|was killed)", text)
     assert end.dead == tuple(sorted(gone))
 
 
 def test_a_single_reading_that_fails_is_passed_over_but_not_a_row_of_them() -> None:
-    watch = DrainWatch(100, 3, LIMITS)
-    found = ends(watch, *(sample(n / 4, None, problems=("gone",)) for n in range(BLIND_SAMPLES)))
-    assert found[:-1] == [None] * (BLIND_SAMPLES - 1)
-    assert said(found[-1]) == (CODES.SINK_UNREADABLE, f"the sink could not be read {BLIND_SAMPLES} times: gone")
+    samples = [sample(n / 4, None, problems=("gone",)) for n in range(BLIND_SAMPLES)]
+    *before, end = map(DrainWatch(100, 3, 30, 300).see, samples)
+    assert before == [None] * (BLIND_SAMPLES - 1)
+    text = f"the sink could not be read {BLIND_SAMPLES} times: gone"
+    assert (end.reason.code, end.reason.text) == (CODES.SINK_UNREADABLE, text)
 
 
-def pilot_seconds(
-    rates: list[float], lengths: tuple[float, float], compiling: Callable[[int], float] | None = lambda second: 0.0
-) -> float | None:
+def pilot_seconds(rates: list[float], compiling: Callable[[int], float] | None) -> float | None:
     """How long a pilot with these records/s, one a second, goes on after its first record.
 
     `compiling` gives the share of its JVM's one core that went into compiling in each second; None if none can be seen.
     """
-    seconds, longest = lengths
-    watch = DrainWatch(10**9, 3, Timeouts(30, 300, Enough(seconds, 0.1, longest)))
+    watch = DrainWatch(10**9, 3, 30, 300, Enough(4, 0.1, 45))
     stored = spent = 0.0
     for second, rate in enumerate(rates):
         stored += rate
@@ -186,14 +175,14 @@ def pilot_seconds(
 def test_a_pilot_ends_when_its_rate_is_steady_and_its_jvms_do_not_compile(
     rates: list[float], compiling: Callable[[int], float], seconds: float
 ) -> None:
-    assert pilot_seconds(rates, (4, 45), compiling) == seconds
+    assert pilot_seconds(rates, compiling) == seconds
 
 
 @pytest.mark.parametrize(("seen", "second"), [(True, 8), (False, 30)])
 def test_a_pilot_whose_compilers_are_seen_may_rise_a_little(seen: bool, second: int) -> None:
     # By a tenth each 4 s, for 22 s.
     rising = [1000 * 1.1 ** (min(second, 22) / 4) for second in range(60)]
-    assert pilot_seconds(rising, (4, 45), (lambda second: 0.0) if seen else None) == pytest.approx(second, abs=4)
+    assert pilot_seconds(rising, (lambda second: 0.0) if seen else None) == pytest.approx(second, abs=4)
 
 
 # The services use 1.2 cores, and sinkbench 0.05.

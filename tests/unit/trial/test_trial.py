@@ -36,7 +36,7 @@ CODES = ReasonCode
 
 def offered(cluster: FakeCluster, recover: Callable[[], object] | None = None) -> TrialRecord:
     """Takes the trial of a constant load of 500 records a second."""
-    return run_trial(resources(cluster, records=records_offered(LOADED, 500)), Sustain(500), 1, recover).record
+    return run_trial(resources(cluster, records=records_offered(LOADED, 500)), Sustain(500), 1, recover)[0]
 
 
 def test_a_drain_goes_from_an_empty_sink_to_the_audit() -> None:
@@ -187,24 +187,13 @@ def test_what_its_own_connector_puts_aside_is_not_foreign(monkeypatch: pytest.Mo
     assert record.others == there
 
 
-class Shared(FakeSink):
-    """Tells its connections from those that were there before, and has two unattributed in the end."""
-
-    unattributed = 2
-
-    def exclude_existing(self) -> None:
-        self._cluster.calls.append("set apart")
-
-    def read(self, target: str) -> SinkReading:
-        return SinkReading(0, 7 + self.unattributed, signs={OTHER_CONNECTIONS: 7})
-
-
 @pytest.mark.parametrize("unattributed", [0, 2])
 def test_connections_of_others_meanwhile_hide_the_peak(unattributed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = SinkReading(0, 7 + unattributed, signs={OTHER_CONNECTIONS: 7})
     monkeypatch.setattr("sinkbench.trial.trial.CLOSING_SECONDS", 0.0)
-    monkeypatch.setattr(Shared, "unattributed", unattributed)
+    monkeypatch.setattr(FakeSink, "read", lambda sink, target: reading)
+    monkeypatch.setattr(FakeSink, "exclude_existing", lambda sink: cluster.calls.append("set apart"))
     cluster = FakeCluster(PLAN)
-    cluster.sink = lambda name: Shared(cluster)  # type: ignore[method-assign]
     record = drained(cluster)
     assert (record.reasons, record.connections.others) == ([], unattributed)
     assert record.connections.clients_peak == (None if unattributed else 12)
@@ -278,7 +267,7 @@ def rescaled(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> tuple[Fak
     plan = plan_of(mode="rescale", multiples=[1, 2], trials=5)
     cell = next(cell for cell in expand(plan, 3) if cell.key == "postgres/jdbc@3x1to2")
     monkeypatch.setattr(cluster, "now", lambda: 8.0 + ("set 6" in cluster.calls) * 2.0)
-    return cluster, run_trial(resources(cluster, cell), LiveRescale(), 1).record
+    return cluster, run_trial(resources(cluster, cell), LiveRescale(), 1)[0]
 
 
 def test_a_running_connector_gets_the_new_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -376,7 +365,7 @@ def test_a_trial_is_set_as_its_plan_says_until_it_is_removed() -> None:
     settings = {"pgbouncer": {"pool_mode": "session", "default_pool_size": "20"}}
     cluster = FakeCluster(PLAN)
     own = resources(cluster, replace(CELL, settings=settings, acks="1"))
-    record = run_trial(own, Drain(), 1).record
+    record = run_trial(own, Drain(), 1)[0]
     assert (record.settings, record.acks, cluster.set_to) == (settings, "1", settings)
     own.remove()
     assert cluster.set_to == {}

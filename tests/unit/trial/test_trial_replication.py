@@ -86,17 +86,11 @@ def test_what_may_not_be_seen_is_not_checked_with_the_reason(monkeypatch: pytest
     assert drained(FakeCluster(PLAN)).notes == ["not checked what must hold in postgres: no answer"]
 
 
-def test_what_one_node_holds_alone_is_asked_for_once() -> None:
+def test_what_one_node_holds_alone_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-
-    class Counted(FakeCluster):
-        def sink(self, name: str) -> Any:
-            found = super().sink(name)
-            state = ReplicationState(copies=1, asked=1, alone=True)
-            found.check = lambda target, config: asked.append(target) or state
-            return found
-
-    cluster = Counted(PLAN)
+    state: Any = ReplicationState(copies=1, asked=1, alone=True)
+    monkeypatch.setattr(FakeSink, "check", lambda sink, target, config: asked.append(target) or state)
+    cluster = FakeCluster(PLAN)
     copies = cluster.kafka.copies
     cluster.kafka.copies = lambda topic: (asked.append(topic), copies(topic))[1]
     assert drained(cluster).reasons == []
