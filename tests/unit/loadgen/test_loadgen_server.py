@@ -52,8 +52,8 @@ class Engine:
 class Server:
     """The application, asked in-process."""
 
-    def __init__(self, engine: Engine, cancel_seconds: float = 30) -> None:
-        self.app = make_app(LoadService({"sasl.password": "hunter2-hunter2"}, engine), "default:1", cancel_seconds)
+    def __init__(self) -> None:
+        self.app = make_app(LoadService({"sasl.password": "hunter2-hunter2"}), "default:1")
 
     def ask(self, method: str, path: str = "/load", **more: Any) -> httpx.Response:
         return ask(self.app, method, path, **more)
@@ -69,15 +69,17 @@ class Server:
 
 
 @pytest.fixture
-def engine() -> Iterator[Engine]:
+def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     made = Engine()
+    monkeypatch.setattr("loadgen.service.run", made)
+    monkeypatch.setattr("loadgen.server.CANCEL_SECONDS", 30)
     yield made
     made.let_go.set()
 
 
 @pytest.fixture
 def server(engine: Engine) -> Server:
-    return Server(engine)
+    return Server()
 
 
 def test_it_says_that_it_is_there_and_idle(server: Server) -> None:
@@ -144,9 +146,11 @@ def test_a_load_cancelled_by_its_run_has_ended_when_the_answer_comes_and_can_be_
     assert server.ask("POST", json=BODY).status_code == 201
 
 
-def test_a_load_that_does_not_end_at_once_is_still_running_when_the_answer_comes(engine: Engine) -> None:
+def test_a_load_that_does_not_end_at_once_is_still_running_when_the_answer_comes(
+    server: Server, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine.deaf = True
-    server = Server(engine, cancel_seconds=0.01)
+    monkeypatch.setattr("loadgen.server.CANCEL_SECONDS", 0.01)
     server.ask("POST", json=BODY)
     assert server.ask("DELETE").json()["state"] == "running"
     assert server.ask("POST", json=BODY).status_code == 409
