@@ -212,12 +212,11 @@ def test_records_that_are_damaged_are_refused(server: Server, tmp_path: Path, ch
 
 USER, SECRET = "bench", "hunter2-hunter2"
 USERS = {USER: SECRET, "zoë": "pass:with:colons ü"}
-LOAD = {"topic": "tides", "count": 5, "bootstrap": "127.0.0.1:9"}
 
 
 def asked(path: str, *headers: tuple[str, str], method: str = "GET", **more: Any) -> httpx.Response:
     """What is answered in-process; `more` are options of the interface."""
-    return ask(make_app(LoadService({}), **more), method, path, headers=list(headers), content=json.dumps(LOAD))
+    return ask(make_app(LoadService({}), **more), method, path, headers=list(headers), content=json.dumps(BODY))
 
 
 def shown(credentials: str, scheme: str = "Basic") -> tuple[str, str]:
