@@ -24,6 +24,7 @@ from sinkbench.limits.tune import Measured, Point, Tuned, step_of, step_up
 from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination, Refused
 from sinkbench.stack import Endpoint
+from tests.support.present import present
 from tests.support.silent import Silent
 from tests.support.tlsserver import served
 from tests.unit.loadgen.test_loadgen_dataset import built
@@ -120,8 +121,7 @@ def test_numbers_of_tasks_are_taken_as_long_as_they_gain() -> None:
     rates = {3: 100.0, 6: 150.0, 12: 151.0, 24: 900.0}
     found = step_up(lambda number: Measured(rates[number]), [3, 6, 12, 24])
     assert [step.connections for step in found.path] == [3, 6, 12]
-    assert found.best is not None
-    assert found.best.connections == 12
+    assert present(found.best).connections == 12
 
 
 def test_a_limit_that_cannot_be_measured_is_none_with_a_note() -> None:

@@ -5,6 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import sinkbench.load.loadgens as load_module
 import sinkbench.load.part as loadpart
 from loadgen.server import make_app
 from loadgen.service import LoadService
+from loadgen.summary import Summary
 from sinkbench.errors import Interrupted, TrialFailed
 from sinkbench.load.loadgens import Loadgens, split
 from sinkbench.plan.plan import PlanLoad
@@ -88,7 +90,6 @@ class Generator:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_port}/"
 
@@ -104,25 +105,17 @@ Start = Callable[..., Generator]
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     """Starts generators, and asks them more often than those of a real load."""
     monkeypatch.setattr(load_module, "POLL_SECONDS", 0.01)
-    made: list[Generator] = []
-
-    def start(*arguments: Any) -> Generator:
-        made.append(Generator(*arguments))
-        return made[-1]
-
-    yield start
-    for each in made:
-        each.close()
+    with ExitStack() as opened:
+        yield lambda *arguments: opened.enter_context(closing(Generator(*arguments)))
 
 
 def endpoints(*generators: Generator, **more: Any) -> Endpoints:
     return made(loadgens={f"loadgen-{n}": each.url for n, each in enumerate(generators, start=1)}, **more)
 
 
-def run(where: Endpoints, records: int = RECORDS, progress: Callable[[int], None] = lambda _: None) -> int:
+def run(where: Endpoints, records: int = RECORDS, progress: Any = lambda _: None, **more: Any) -> list[Summary]:
     with Loadgens(where) as loadgens:
-        parts = loadgens.load("tides_t1", "t1", records, PlanLoad(partitions=3), progress)
-    return sum(each.acknowledged for each in parts)
+        return loadgens.load("tides_t1", "t1", records, PlanLoad(partitions=3, **more), progress)
 
 
 def running(get: int, body: Body) -> Answer:
@@ -146,7 +139,8 @@ def test_the_parts_of_a_load_have_no_gaps_no_overlap_and_about_the_same_length(r
 def test_generators_share_a_load_and_their_progress_is_one(start: Start) -> None:
     generators = [start(three_looks) for _ in range(3)]
     shown: list[int] = []
-    assert run(endpoints(*generators, loadgen_kafka="kafka:9092"), 10_000, shown.append) == 10_000
+    parts = run(endpoints(*generators, loadgen_kafka="kafka:9092"), 10_000, shown.append)
+    assert sum(each.acknowledged for each in parts) == 10_000
     assert shown == [3000, 6000, 10_000]
     bodies = [each.bodies[0] for each in generators]
     assert [(body["first_seq"], body["count"]) for body in bodies] == [(0, 3334), (3334, 3333), (6667, 3333)]
@@ -171,7 +165,7 @@ def test_due_times_are_corrected_for_the_clock_of_each_generator(start: Start) -
 
 def test_a_kept_connection_that_is_closed_just_when_it_is_used_again_is_no_death(start: Start) -> None:
     generator = start(lambda get, body: None if get == 2 else three_looks(get, body))
-    assert run(endpoints(generator), 10_000) == 10_000
+    assert run(endpoints(generator), 10_000)[0].acknowledged == 10_000
     assert generator.gets > 2
 
 
@@ -247,8 +241,7 @@ def test_a_topic_has_as_many_replicas_as_the_plan_says_else_as_the_topology_does
     start: Start, said: int | None, asked: int
 ) -> None:
     generator = start(three_looks)
-    with Loadgens(endpoints(generator, replication=3)) as loadgens:
-        loadgens.load("tides_t1", "t1", RECORDS, PlanLoad(replication=said), lambda _: None)
+    run(endpoints(generator, replication=3), replication=said)
     assert generator.bodies[0]["replication"] == asked
 
 
@@ -263,9 +256,8 @@ def port(tmp_path: Path) -> Iterator[int]:
 
 
 def refusal(url: str, access: Access) -> str:
-    where = made(loadgens={"loadgen-1": url}, loadgen_access=access)
-    with Loadgens(where) as loadgens, pytest.raises(TrialFailed) as refused:
-        loadgens.load("tides_t1", "t1", 300, PlanLoad(partitions=3), lambda _: None)
+    with pytest.raises(TrialFailed) as refused:
+        run(made(loadgens={"loadgen-1": url}, loadgen_access=access), 300)
     said = str(refused.value)
     assert [each for each in ("\n", SECRET) if each in said] == []
     return said
