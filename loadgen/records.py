@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from loadgen.checksum import DIGITS
+from loadgen.checksum import DIGITS, canonical
 from loadgen.errors import OptionsError
 from loadgen.forms import Wording, added_bytes
 from loadgen.options import Load
@@ -98,7 +98,7 @@ class RecordMaker:
         self._tide = Tide(gauges.stations)
         # One batch longer than the keys, so that a batch is one slice even where the keys start again.
         turns = np.arange(load.keys + LARGEST_BATCH) % load.keys
-        heads = [to.head(_metadata(name, place)) for name, place in zip(gauges.ids, gauges.places, strict=True)]
+        heads = [to.head(_metadata(place, id=name)) for name, place in zip(gauges.ids, gauges.places, strict=True)]
         self._ids, self._heads = _texts(gauges.ids)[turns], _texts(heads)[turns]
         self._head_bytes = np.array([len(head) for head in heads])[turns]
         self._station, self._offset_mm = gauges.station[turns], gauges.offset_mm[turns]
@@ -249,7 +249,7 @@ def columns_of(count: int, keys: int) -> dict[str, Table]:
     gauge, turn = seq % keys, seq // keys
     level = Tide(found.stations).levels_mm(0, rounds)[turn, found.station[gauge]] + found.offset_mm[gauge]
     drawn = np.unique(level)
-    metadata = [_metadata(name, place) for name, place in zip(found.ids, found.places, strict=True)]
+    metadata = [_metadata(place, id=name) for name, place in zip(found.ids, found.places, strict=True)]
     readings = [dict(zip("vsfq", (*reading(mm), "p"), strict=True)) for mm in drawn.tolist()]
     return {
         "records": {"seq": seq, "gauge": gauge, "round": turn, "level": level},
@@ -267,15 +267,14 @@ def _texts(values: Sequence[str]) -> npt.NDArray[Any]:
     return np.array(values, dtype=object)
 
 
-def _metadata(name: str, station: Station) -> dict[str, str]:
-    place = {"lat": station.lat, "lon": station.lon, "location": f"{station.lat},{station.lon}"}
-    return {"id": name, "name": station.name, **place}
+def _metadata(station: Station, **gauge: str) -> dict[str, str]:
+    location = f"{station.lat},{station.lon}"
+    return {**gauge, "name": station.name, "lat": station.lat, "lon": station.lon, "location": location}
 
 
 def _canonical_place(station: Station) -> str:
     """Canonical text from after the gauge's id to the due time, the same for all gauges of a station."""
-    place = {name: value for name, value in _metadata("", station).items() if name != "id"}
-    return f'",{json.dumps(place, sort_keys=True, separators=(",", ":"))[1:]}}},{{"due_us":'
+    return f'",{canonical(_metadata(station))[1:]}}},{{"due_us":'
 
 
 def reading(mm: int) -> tuple[str, str, str]:
