@@ -1,12 +1,10 @@
 """A load is split without gaps, added up again, and ends with the name of the load generator that fails or refuses."""
 
-import json
 import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -14,6 +12,11 @@ from unittest.mock import Mock
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 import sinkbench.load.loadgens as load_module
 import sinkbench.load.part as loadpart
@@ -50,52 +53,27 @@ class Generator:
     """A real HTTP server that answers as a load generator does; what a GET is answered with is up to `look`."""
 
     def __init__(self, look: Look, post: Answer | None = None, ahead_us: float = 0) -> None:
-        """`look` takes the number of the GET and the load; None drops the connection. Its clock is `ahead_us` ahead."""
-        self.ahead_us = ahead_us
+        """`look` takes the number of the GET and the load; None breaks the answer off. Its clock is so far ahead."""
+        self.look, self.post, self.ahead_us = look, post, ahead_us
         self.bodies: list[Body] = []
         self.gets = 0
         self.cancelled: list[str] = []
-        generator = self
+        self.url = ""
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                generator.bodies.append(body)
-                self.answer(post or (201, state("running", body)))
-
-            def do_GET(self) -> None:
-                if self.path == "/clock":
-                    self.answer((200, {"us": time.time_ns() / 1000 + generator.ahead_us}))
-                    return
-                generator.gets += 1
-                self.answer(look(generator.gets, generator.bodies[-1]))
-
-            def do_DELETE(self) -> None:
-                generator.cancelled.append(self.path)
-                self.answer((200, state("cancelled", generator.bodies[-1])))
-
-            def answer(self, answer: Answer | None) -> None:
-                if answer is None:
-                    self.close_connection = True
-                    return
-                content = answer[1].encode() if isinstance(answer[1], str) else json.dumps(answer[1]).encode()
-                self.send_response(answer[0])
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, format: str, *arguments: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}/"
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    async def answer(self, request: Request) -> Response:
+        found: Answer | None = (200, {"us": time.time_ns() / 1000 + self.ahead_us})
+        if request.method == "POST":
+            self.bodies.append(await request.json())
+            found = self.post or (201, state("running", self.bodies[-1]))
+        elif request.method == "DELETE":
+            self.cancelled.append(f"/load?{request.query_params}")
+            found = 200, state("cancelled", self.bodies[-1])
+        elif request.url.path == "/load":
+            self.gets += 1
+            found = await run_in_threadpool(self.look, self.gets, self.bodies[-1])
+        if found is None:
+            return Response(headers={"Content-Length": "1"})
+        return Response(*found[::-1]) if isinstance(found[1], str) else JSONResponse(found[1], found[0])
 
 
 Start = Callable[..., Generator]
@@ -106,7 +84,14 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     """Starts generators, and asks them more often than those of a real load."""
     monkeypatch.setattr(load_module, "POLL_SECONDS", 0.01)
     with ExitStack() as opened:
-        yield lambda *arguments: opened.enter_context(closing(Generator(*arguments)))
+
+        def start(*arguments: Any) -> Generator:
+            made = Generator(*arguments)
+            app = Starlette(routes=[Route("/{path:path}", made.answer, methods=["GET", "POST", "DELETE"])])
+            made.url = f"http://127.0.0.1:{opened.enter_context(served(app))}/"
+            return made
+
+        yield start
 
 
 def endpoints(*generators: Generator, **more: Any) -> Endpoints:

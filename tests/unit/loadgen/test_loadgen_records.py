@@ -138,9 +138,8 @@ def test_the_year_keeps_four_digits_however_long_the_load() -> None:
     assert times(STEPS_BEFORE_REPEAT, 1) == times(0, 1)
 
 
-def made(form: Form, first: int = 5, count: int = 3, **options: Any) -> list[str]:
-    records = maker(keys=300, form=form, **options)
-    return [str(each["value"]) for each in records.batch(first, count, DUE_US, SENT_US)]
+def made(form: Form) -> list[str]:
+    return [str(each["value"]) for each in maker(keys=300, form=form).batch(5, 3, DUE_US, SENT_US)]
 
 
 def flat(document: dict[str, Any]) -> dict[str, Any]:

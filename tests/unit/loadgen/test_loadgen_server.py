@@ -274,9 +274,8 @@ def test_a_page_of_another_site_begins_no_load() -> None:
 
 def users_file(folder: Path, content: bytes, mode: int = 0o600) -> Path:
     path = folder / "users"
-    path.touch(mode=mode)
-    path.chmod(mode)
     path.write_bytes(content)
+    path.chmod(mode)
     return path
 
 
