@@ -14,7 +14,7 @@ measured (bytes with %, a numpy byte matrix of fixed columns, json.dumps). So is
 import json
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -166,7 +166,9 @@ class RecordMaker:
                               - self._level_bytes[indexes])  # fmt: skip
             tail, middle = f"{tail}{to.pad}", f"{to.end_of_pad}{to.sum}"
         if to.sum:
-            digits = self._sums(seq, moments, levels, ids, self._places[turns].tolist(), dues, sent_us, pads)
+            places = self._places[turns].tolist()
+            rows = zip(moments, levels, ids, places, dues, pads, range(seq, seq + count), strict=True)
+            digits = self._sums(rows, sent_us)
         return [
             {
                 "key": key,
@@ -189,25 +191,15 @@ class RecordMaker:
         levels = self._round_levels[rows, self._station[turns]] + self._offset_mm[turns] - self._lowest_mm
         return levels, [self._round_times[row] for row in rows.tolist()]
 
-    def _sums(
-        self,
-        seq: int,
-        moments: Sequence[str],
-        levels: Sequence[int],
-        ids: Sequence[str],
-        places: Sequence[str],
-        dues: Sequence[object],
-        sent_us: int,
-        pads: Sequence[str],
-    ) -> list[str]:
+    def _sums(self, rows: Iterable[tuple[Any, ...]], sent_us: int) -> list[str]:
+        """The checksums of records by their time, level, id, place, due time, padding and number."""
         texts, starts, crc32 = self._sum_levels, self._sum_starts, zlib.crc32
         before, after = (',"pad":"', '"') if self._record_bytes else ("", "")
         then = f'{after}{self._sum_run}{sent_us},"seq":'
-        each = zip(moments, levels, ids, places, dues, pads, range(seq, seq + len(ids)), strict=True)
         return digits_of(
             [
                 crc32(f"{moment}{texts[at]}{name}{place}{due}{before}{pad}{then}{number}}}]".encode(), starts[at])
-                for moment, at, name, place, due, pad, number in each
+                for moment, at, name, place, due, pad, number in rows
             ]
         )
 

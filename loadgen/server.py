@@ -83,7 +83,7 @@ def make_app(
                 file.write(chunk)
             file.flush()
             dataset = await run_in_threadpool(Dataset.read, Path(file.name))
-            if not await run_in_threadpool(dataset.is_intact):
+            if await run_in_threadpool(dataset.digest) != dataset.facts.sha256:
                 raise DatasetError("body: is a data set that was changed on its way; send it again")
         service.dataset = dataset
         return JSONResponse(dataset.facts.model_dump(mode="json"), 201)
