@@ -57,26 +57,23 @@ POOL_BYTES = 4 << 20
 TIME_BYTES = len("2026-01-31 17:06")
 SOME_TIME_US = 10**15  # as many digits as from the year 2001 to 2286
 PAD_ALPHABET = bytes(code for code in range(0x21, 0x7F) if chr(code) not in '"\\')
-GAUGE_OFFSETS_MM = 41
+MOST_OFFSET_MM = 20
 ROUNDS_AT_ONCE, BATCHES_AT_ONCE = 256, 40
 
 
 class _Gauges:
     """The gauges of a load: the first at a station has its id, others "<id>-<k>".
 
-    Their level is the station's tide with a constant offset of at most 20 mm."""
+    Their level is the station's tide with a constant offset of at most `MOST_OFFSET_MM`."""
 
     def __init__(self, keys: int) -> None:
         every = load_stations()
         # With fewer keys than stations, the levels of the others are not needed.
         self.stations = every[: min(keys, len(every))]
-        numbers = np.arange(keys)
-        self.station = numbers % len(self.stations)
-        turns = (numbers // len(self.stations)).tolist()
-        offset = numbers // len(self.stations) * 7 % GAUGE_OFFSETS_MM
-        self.offset_mm = np.where(offset > GAUGE_OFFSETS_MM // 2, offset - GAUGE_OFFSETS_MM, offset)
+        turns, self.station = np.divmod(np.arange(keys), len(self.stations))
+        self.offset_mm = (turns * 7 + MOST_OFFSET_MM) % (2 * MOST_OFFSET_MM + 1) - MOST_OFFSET_MM
         self.places = [self.stations[index] for index in self.station.tolist()]
-        pairs = zip(self.places, turns, strict=True)
+        pairs = zip(self.places, turns.tolist(), strict=True)
         self.ids = [f"{place.id}-{turn + 1}" if turn else place.id for place, turn in pairs]
 
 
@@ -104,7 +101,7 @@ class RecordMaker:
         self._station, self._offset_mm = gauges.station[turns], gauges.offset_mm[turns]
         self._places = _texts([_canonical_place(place) for place in gauges.stations])[self._station]
 
-        self._lowest_mm = -self._tide.highest_mm - GAUGE_OFFSETS_MM
+        self._lowest_mm = -self._tide.highest_mm - MOST_OFFSET_MM
         readings = [reading(mm) for mm in range(self._lowest_mm, -self._lowest_mm + 1)]
         after = f"{to.q}{to.run}{json.dumps(load.run)}{to.seq}"
         self._levels = [f"{v}{to.s}{s}{to.f}{f}{after}" for v, s, f in readings]
