@@ -59,7 +59,7 @@ def topic_config(largest_bytes: int) -> dict[str, str]:
     return {} if needed <= USUAL_MOST_BYTES else {"max.message.bytes": str(needed)}
 
 
-def prepare_topic(load: Load, client_settings: Mapping[str, str], largest_bytes: int = 0) -> None:
+def prepare_topic(load: Load, client_settings: Mapping[str, str], largest_bytes: int) -> None:
     """Creates the topic unless it exists, and waits for its leaders; other processes may do so at the same time.
 
     Raises BrokerError if no broker answers within 8 s, it refuses, or the topic has other partitions or replicas than
@@ -127,8 +127,8 @@ def _lead(admin: AdminClient, topic: str, partitions: Mapping[int, Any]) -> bool
     return True
 
 
-def producer_config(load: Load, largest_bytes: int = 0) -> dict[str, Any]:
-    """Returns librdkafka's settings for `load`. `largest_bytes` of value and key; 0: as `record_bytes` says."""
+def producer_config(load: Load, largest_bytes: int) -> dict[str, Any]:
+    """Returns librdkafka's settings for `load`, of which a value and its key have at most `largest_bytes`."""
     return {
         "bootstrap.servers": load.bootstrap,
         "client.id": "loadgen",
@@ -142,7 +142,7 @@ def producer_config(load: Load, largest_bytes: int = 0) -> dict[str, Any]:
         "linger.ms": load.linger_ms,
         "batch.size": load.batch_bytes,
         "batch.num.messages": 100_000,
-        "message.max.bytes": max(1_000_000, load.batch_bytes, max(load.record_bytes, largest_bytes) + OVERHEAD_BYTES),
+        "message.max.bytes": max(1_000_000, load.batch_bytes, largest_bytes + OVERHEAD_BYTES),
         # Chooses the same partitions as a Java producer.
         "partitioner": "murmur2_random",
         "message.timeout.ms": int(load.delivery_timeout_seconds * 1000),
@@ -155,7 +155,7 @@ def producer_config(load: Load, largest_bytes: int = 0) -> dict[str, Any]:
     }
 
 
-def open_producer(load: Load, client_settings: Mapping[str, str], largest_bytes: int = 0) -> Producer:
+def open_producer(load: Load, client_settings: Mapping[str, str], largest_bytes: int) -> Producer:
     """Returns a producer that is connected, knows the topic's partitions, and has its producer id if it needs one.
 
     Raises BrokerError if the broker does not answer, and OptionsError if the client refuses its settings."""

@@ -54,9 +54,11 @@ class Schedule:
 
     A slow generator or broker moves no due time, so latency from `due_us` has no coordinated omission."""
 
-    def __init__(self, rate: float, start_us: int) -> None:
-        self._interval_us = 1e6 / rate
-        self._start_us = start_us
+    def __init__(self, rate: float, start_us: int, asked: int | None = None) -> None:
+        """`asked` is the number of records; None if the load is open-ended."""
+        self._interval_us, self._start_us, self._asked = 1e6 / rate, start_us, asked or math.inf
+        self._end_us = math.inf if asked is None else self.one_due_us(asked - 1) + LATE_MS * 1000
+        self._max_us = self._late = self._in_time = 0
 
     def due_us(self, first: int, count: int) -> list[int]:
         offsets = np.ceil(np.arange(first, first + count, dtype=np.float64) * self._interval_us)
@@ -78,21 +80,23 @@ class Schedule:
         """Seconds from `now_us` until `record` is due; 0 if it is."""
         return max(0, self.one_due_us(record) - now_us) / 1e6
 
-
-class Lateness:
-    def __init__(self, last_due_us: int | None = None) -> None:
-        """`last_due_us` is when the load's last record is due; None if the load is open-ended."""
-        self._end_us = math.inf if last_due_us is None else last_due_us + LATE_MS * 1000
-        self.max_us = 0
-        self.records_late = 0
-        self.records_in_time = 0
-
-    def add(self, due_us: Sequence[int], sent_us: int) -> None:
+    def count_sent(self, due_us: Sequence[int], sent_us: int) -> None:
         """Counts records sent at `sent_us` whose due times, in order, are `due_us`."""
-        self.max_us = max(self.max_us, sent_us - due_us[0])
-        self.records_late += bisect_left(due_us, sent_us - LATE_MS * 1000)
+        self._max_us = max(self._max_us, sent_us - due_us[0])
+        self._late += bisect_left(due_us, sent_us - LATE_MS * 1000)
         if sent_us <= self._end_us:
-            self.records_in_time += len(due_us)
+            self._in_time += len(due_us)
+
+    def behind(self, sent: int, now_us: int) -> Behind:
+        """How far a load that has sent so many records, as were counted, is behind."""
+        unsent = int(max(0, min(self.due_count(now_us), self._asked) - sent))
+        return Behind(
+            max_ms=self._max_us / 1000,
+            records_late=self._late,
+            late_ms=LATE_MS,
+            records_unsent=unsent,
+            records_in_time=self._in_time,
+        )
 
 
 class Delivery:
@@ -183,9 +187,7 @@ class _Run:
         # Due and sent times: the wall clock's at the start plus monotonic time. No step of the wall clock moves them.
         self._start = time.monotonic()
         self._wall_minus_monotonic_ns = time.time_ns() - time.monotonic_ns() - round(1000 * load.clock_ahead_us)
-        self._schedule = None if load.rate is None else Schedule(load.rate, self._now_us())
-        ends = None if self._schedule is None or load.asked is None else self._schedule.one_due_us(load.asked - 1)
-        self._lateness = Lateness(ends)
+        self._schedule = None if load.rate is None else Schedule(load.rate, self._now_us(), load.asked)
         self._next_tick_us = 0
         self._progress_at, self._progress_acknowledged = self._start, 0
         self._acknowledged_at, self._last_acknowledged = self._start, 0
@@ -245,7 +247,7 @@ class _Run:
         due_us: int | list[int] = sent_us
         if self._schedule is not None:
             due_us = self._schedule.due_us(self._made, count)
-            self._lateness.add(due_us, sent_us)
+            self._schedule.count_sent(due_us, sent_us)
         self._made += count
         self.delivery.hand_over(self.maker.batch(seq, count, due_us, sent_us))
         self.delivery.serve(0)
@@ -275,16 +277,6 @@ class _Run:
         sent, failed = delivery.sent, delivery.failed
         acknowledged = sent - failed
         mean_bytes = delivery.bytes / sent if sent else 0.0
-        behind = None
-        if self._schedule is not None:
-            due = self._schedule.due_count(self._now_us())
-            behind = Behind(
-                max_ms=self._lateness.max_us / 1000,
-                records_late=self._lateness.records_late,
-                late_ms=LATE_MS,
-                records_unsent=int(max(0, min(due, self._asked) - sent)),
-                records_in_time=self._lateness.records_in_time,
-            )
         return Summary(
             run=load.run,
             topic=load.topic,
@@ -300,7 +292,7 @@ class _Run:
             bytes=delivery.bytes,
             cpu_seconds=round(time.process_time() - self.cpu_before, 3),
             rate_asked=load.rate,
-            behind=behind,
+            behind=None if self._schedule is None else self._schedule.behind(sent, self._now_us()),
             interrupted=interrupted,
             stopped=self._stopped,
         )

@@ -14,14 +14,14 @@ measured (bytes with %, a numpy byte matrix of fixed columns, json.dumps). So is
 import json
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from loadgen.checksum import DIGITS
+from loadgen.checksum import DIGITS, canonical
 from loadgen.errors import OptionsError
 from loadgen.forms import Wording, added_bytes
 from loadgen.options import Load
@@ -57,26 +57,23 @@ POOL_BYTES = 4 << 20
 TIME_BYTES = len("2026-01-31 17:06")
 SOME_TIME_US = 10**15  # as many digits as from the year 2001 to 2286
 PAD_ALPHABET = bytes(code for code in range(0x21, 0x7F) if chr(code) not in '"\\')
-GAUGE_OFFSETS_MM = 41
+MOST_OFFSET_MM = 20
 ROUNDS_AT_ONCE, BATCHES_AT_ONCE = 256, 40
 
 
 class _Gauges:
     """The gauges of a load: the first at a station has its id, others "<id>-<k>".
 
-    Their level is the station's tide with a constant offset of at most 20 mm."""
+    Their level is the station's tide with a constant offset of at most `MOST_OFFSET_MM`."""
 
     def __init__(self, keys: int) -> None:
         every = load_stations()
         # With fewer keys than stations, the levels of the others are not needed.
         self.stations = every[: min(keys, len(every))]
-        numbers = np.arange(keys)
-        self.station = numbers % len(self.stations)
-        turns = (numbers // len(self.stations)).tolist()
-        offset = numbers // len(self.stations) * 7 % GAUGE_OFFSETS_MM
-        self.offset_mm = np.where(offset > GAUGE_OFFSETS_MM // 2, offset - GAUGE_OFFSETS_MM, offset)
+        turns, self.station = np.divmod(np.arange(keys), len(self.stations))
+        self.offset_mm = (turns * 7 + MOST_OFFSET_MM) % (2 * MOST_OFFSET_MM + 1) - MOST_OFFSET_MM
         self.places = [self.stations[index] for index in self.station.tolist()]
-        pairs = zip(self.places, turns, strict=True)
+        pairs = zip(self.places, turns.tolist(), strict=True)
         self.ids = [f"{place.id}-{turn + 1}" if turn else place.id for place, turn in pairs]
 
 
@@ -98,13 +95,13 @@ class RecordMaker:
         self._tide = Tide(gauges.stations)
         # One batch longer than the keys, so that a batch is one slice even where the keys start again.
         turns = np.arange(load.keys + LARGEST_BATCH) % load.keys
-        heads = [to.head(_metadata(name, place)) for name, place in zip(gauges.ids, gauges.places, strict=True)]
+        heads = [to.head(_metadata(place, id=name)) for name, place in zip(gauges.ids, gauges.places, strict=True)]
         self._ids, self._heads = _texts(gauges.ids)[turns], _texts(heads)[turns]
         self._head_bytes = np.array([len(head) for head in heads])[turns]
         self._station, self._offset_mm = gauges.station[turns], gauges.offset_mm[turns]
         self._places = _texts([_canonical_place(place) for place in gauges.stations])[self._station]
 
-        self._lowest_mm = -self._tide.highest_mm - GAUGE_OFFSETS_MM
+        self._lowest_mm = -self._tide.highest_mm - MOST_OFFSET_MM
         readings = [reading(mm) for mm in range(self._lowest_mm, -self._lowest_mm + 1)]
         after = f"{to.q}{to.run}{json.dumps(load.run)}{to.seq}"
         self._levels = [f"{v}{to.s}{s}{to.f}{f}{after}" for v, s, f in readings]
@@ -166,7 +163,9 @@ class RecordMaker:
                               - self._level_bytes[indexes])  # fmt: skip
             tail, middle = f"{tail}{to.pad}", f"{to.end_of_pad}{to.sum}"
         if to.sum:
-            digits = self._sums(seq, moments, levels, ids, self._places[turns].tolist(), dues, sent_us, pads)
+            places = self._places[turns].tolist()
+            rows = zip(moments, levels, ids, places, dues, pads, range(seq, seq + count), strict=True)
+            digits = self._sums(rows, sent_us)
         return [
             {
                 "key": key,
@@ -189,25 +188,15 @@ class RecordMaker:
         levels = self._round_levels[rows, self._station[turns]] + self._offset_mm[turns] - self._lowest_mm
         return levels, [self._round_times[row] for row in rows.tolist()]
 
-    def _sums(
-        self,
-        seq: int,
-        moments: Sequence[str],
-        levels: Sequence[int],
-        ids: Sequence[str],
-        places: Sequence[str],
-        dues: Sequence[object],
-        sent_us: int,
-        pads: Sequence[str],
-    ) -> list[str]:
+    def _sums(self, rows: Iterable[tuple[Any, ...]], sent_us: int) -> list[str]:
+        """The checksums of records by their time, level, id, place, due time, padding and number."""
         texts, starts, crc32 = self._sum_levels, self._sum_starts, zlib.crc32
         before, after = (',"pad":"', '"') if self._record_bytes else ("", "")
         then = f'{after}{self._sum_run}{sent_us},"seq":'
-        each = zip(moments, levels, ids, places, dues, pads, range(seq, seq + len(ids)), strict=True)
         return digits_of(
             [
                 crc32(f"{moment}{texts[at]}{name}{place}{due}{before}{pad}{then}{number}}}]".encode(), starts[at])
-                for moment, at, name, place, due, pad, number in each
+                for moment, at, name, place, due, pad, number in rows
             ]
         )
 
@@ -249,7 +238,7 @@ def columns_of(count: int, keys: int) -> dict[str, Table]:
     gauge, turn = seq % keys, seq // keys
     level = Tide(found.stations).levels_mm(0, rounds)[turn, found.station[gauge]] + found.offset_mm[gauge]
     drawn = np.unique(level)
-    metadata = [_metadata(name, place) for name, place in zip(found.ids, found.places, strict=True)]
+    metadata = [_metadata(place, id=name) for name, place in zip(found.ids, found.places, strict=True)]
     readings = [dict(zip("vsfq", (*reading(mm), "p"), strict=True)) for mm in drawn.tolist()]
     return {
         "records": {"seq": seq, "gauge": gauge, "round": turn, "level": level},
@@ -267,15 +256,14 @@ def _texts(values: Sequence[str]) -> npt.NDArray[Any]:
     return np.array(values, dtype=object)
 
 
-def _metadata(name: str, station: Station) -> dict[str, str]:
-    place = {"lat": station.lat, "lon": station.lon, "location": f"{station.lat},{station.lon}"}
-    return {"id": name, "name": station.name, **place}
+def _metadata(station: Station, **gauge: str) -> dict[str, str]:
+    location = f"{station.lat},{station.lon}"
+    return {**gauge, "name": station.name, "lat": station.lat, "lon": station.lon, "location": location}
 
 
 def _canonical_place(station: Station) -> str:
     """Canonical text from after the gauge's id to the due time, the same for all gauges of a station."""
-    place = {name: value for name, value in _metadata("", station).items() if name != "id"}
-    return f'",{json.dumps(place, sort_keys=True, separators=(",", ":"))[1:]}}},{{"due_us":'
+    return f'",{canonical(_metadata(station))[1:]}}},{{"due_us":'
 
 
 def reading(mm: int) -> tuple[str, str, str]:

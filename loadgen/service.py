@@ -3,21 +3,17 @@
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from loadgen.client import hide
 from loadgen.dataset.store import Dataset
 from loadgen.engine import run
 from loadgen.errors import LoadgenError, OptionsError, UnusableError
 from loadgen.options import NOAA, Load
-from loadgen.summary import LoadName, LoadState, Progress, Summary
+from loadgen.summary import LoadName, LoadState
 
 CANCEL_SECONDS = 7.0
 """Longer than a load takes to abandon its records in flight."""
-
-Show = Callable[[Progress], None]
-Engine = Callable[[Load, Show | None, threading.Event | None, Mapping[str, str] | None, Dataset | None], Summary]
-"""Produces a load: `loadgen.engine.run`, or a test's replacement."""
 
 
 class BusyError(LoadgenError):
@@ -27,9 +23,8 @@ class BusyError(LoadgenError):
 class LoadService:
     """Runs one load at a time. All methods are thread-safe."""
 
-    def __init__(self, client_settings: Mapping[str, str], engine: Engine = run) -> None:
+    def __init__(self, client_settings: Mapping[str, str]) -> None:
         self._client_settings = client_settings
-        self._engine = engine
         self._lock = threading.Lock()
         self._state = LoadState(state="idle")
         self._stop = threading.Event()
@@ -80,7 +75,7 @@ class LoadService:
 
     def _run(self, load: Load, stop: threading.Event, dataset: Dataset | None) -> None:
         try:
-            summary = self._engine(load, lambda done: self._update(progress=done), stop, self._client_settings, dataset)
+            summary = run(load, lambda done: self._update(progress=done), stop, self._client_settings, dataset)
         except UnusableError as error:
             self._update(state="failed", error=" ".join(str(error).split()))
         except Exception as error:  # noqa: BLE001  whatever it is, its end must not be waited for in vain

@@ -262,13 +262,12 @@ def connector_jobs(
         if cell.mode == "drain" and cell.before is None and cluster.sink(cell.sink).capabilities.discarding is not None:
             overrides = tuple(sorted(cell.overrides.items()))
             alike.setdefault((cell.pipeline, overrides, cell.workers, cell.tasks, cell.form), []).append(cell)
-    for lead, *others in alike.values():
-        yield _connector_job(lead, (lead.key, *(cell.key for cell in others)), cluster, names, rate)
+    for each in alike.values():
+        yield _connector_job(each, cluster, names, rate)
 
 
-def _connector_job(
-    cell: Cell, keys: tuple[str, ...], cluster: Cluster, names: Names, rate: Callable[[Cell], float]
-) -> LimitJob:
+def _connector_job(alike: Sequence[Cell], cluster: Cluster, names: Names, rate: Callable[[Cell], float]) -> LimitJob:
+    cell = alike[0]
     size = cluster.value_bytes(cell.form)
     bounds = least_records(size), min(TOPIC_RECORDS, int(TOPIC_BYTES / size))
 
@@ -281,7 +280,7 @@ def _connector_job(
 
         return lengthen(lambda point: measure(point, observer), at, rate(cell))
 
-    return LimitJob(CONNECTOR, cell.key, search, measure, keys)
+    return LimitJob(CONNECTOR, cell.key, search, measure, tuple(each.key for each in alike))
 
 
 def _sink_job(cluster: Cluster, sink: str, way: str, token: str) -> LimitJob:

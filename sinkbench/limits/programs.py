@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from types import MappingProxyType
 
 from sinkbench.errors import ServiceError
 from sinkbench.limits.tune import Measured
@@ -67,7 +66,7 @@ class PerfTest:
 
 
 @contextmanager
-def perf_test(bootstrap: str, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[PerfTest]:
+def perf_test(bootstrap: str, settings: Mapping[str, str]) -> Iterator[PerfTest]:
     """The programs with the brokers' address, and client settings by librdkafka's names."""
     # Only the owner may read the file.
     with ExitStack() as opened, NamedTemporaryFile("w", prefix="sinkbench-", suffix=".properties") as config:

@@ -17,7 +17,6 @@ from sinkbench.stack import Endpoints
 
 # Between two looks at a load: a tenth of what it has taken so far, up to the longer one.
 FIRST_SECONDS, POLL_SECONDS = 0.05, 0.5
-CHILD = "loadgen"
 # Keys of a plan's load that are also options of loadgen.
 _SHARED = {
     "partitions", "replication", "keys", "changes", "record_bytes", "form", "compression", "acks", "linger_ms",
@@ -88,7 +87,7 @@ class Loadgens(AbstractContextManager["Loadgens"]):
     def _parts(self, loads: Sequence[LoadName]) -> Iterator[Sequence[Part]]:
         generators = self._endpoints.loadgens
         if not generators:
-            yield [LocalPart(self._workers, self._endpoints.kafka_settings, CHILD, load) for load in loads]
+            yield [LocalPart(self._workers, self._endpoints.kafka_settings, load) for load in loads]
             return
         # A new client for each load: the other side may have closed an older connection.
         try:

@@ -1,14 +1,13 @@
 """One load generator's part of a load: by loadgen's HTTP interface, or by a child process where there is no service."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
-from pydantic import ValidationError
 
 from loadgen.dataset.store import Dataset
 from loadgen.errors import UnusableError
@@ -30,6 +29,8 @@ REACH_SECONDS = 2.0
 # For a whole data set.
 SEND_SECONDS = 120.0
 REPORT_SECONDS = 0.1
+
+Found = TypeVar("Found")
 
 
 class Part(ABC):
@@ -141,26 +142,22 @@ class RemotePart(Part):
             self._client.delete(f"{self._url}/load", params={"run": self._load.run}, timeout=timeout)
 
     def _state(self) -> LoadState:
-        answer = self._get("load")
-        with suppress(ValidationError):
-            if answer.status_code == httpx.codes.OK:
-                return LoadState.model_validate_json(answer.content)
-        raise self._refused("GET /load", answer)
+        return self._get("/load", lambda answer: LoadState.model_validate_json(answer.content))
 
     def _clock_us(self) -> float:
-        answer = self._get("clock")
-        with suppress(ValueError, KeyError, TypeError):
-            return float(answer.json()["us"])
-        raise self._refused("GET /clock", answer)
+        return self._get("/clock", lambda answer: float(answer.json()["us"]))
 
-    def _get(self, path: str) -> httpx.Response:
-        url = f"{self._url}/{path}"
+    def _get(self, path: str, read: Callable[[httpx.Response], Found]) -> Found:
         with http_errors():
             try:
-                return self._client.get(url)
+                answer = self._client.get(f"{self._url}{path}")
             except (httpx.NetworkError, httpx.RemoteProtocolError):
                 # The server may close a kept-alive connection just when it is used again.
-                return self._client.get(url)
+                answer = self._client.get(f"{self._url}{path}")
+        with suppress(ValueError, KeyError, TypeError):
+            if answer.status_code == httpx.codes.OK:
+                return read(answer)
+        raise self._refused(f"GET {path}", answer)
 
     def _refused(self, request: str, answer: httpx.Response) -> TrialFailed:
         code, error = answer.status_code, _error(answer)
@@ -185,8 +182,8 @@ def _error(answer: httpx.Response) -> str:
 class LocalPart(Part):
     """A part that a child process produces."""
 
-    def __init__(self, workers: Workers, settings: Mapping[str, str], name: str, load: LoadName) -> None:
-        super().__init__(name, load)
+    def __init__(self, workers: Workers, settings: Mapping[str, str], load: LoadName) -> None:
+        super().__init__("loadgen", load)
         self._workers = workers
         self._settings = settings
         self._records: Path | None = None

@@ -66,7 +66,7 @@ def test_every_partition_of_a_new_topic_has_a_leader_when_a_load_begins(bootstra
     # A broker makes the logs of a new topic one after another, for a tenth of a second or more.
     for _ in range(10):
         name = f"loadgen-{uuid.uuid4().hex}"
-        prepare_topic(Load(bootstrap=bootstrap, topic=name, count=1, partitions=24, replication=1), {})
+        prepare_topic(Load(bootstrap=bootstrap, topic=name, count=1, partitions=24, replication=1), {}, 1)
         try:
             assert list(kafka.end_offsets(name).values()) == [0] * 24
         finally:

@@ -1,11 +1,10 @@
 """A load is split without gaps, added up again, and ends with the name of the load generator that fails or refuses."""
 
-import json
 import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -13,11 +12,17 @@ from unittest.mock import Mock
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 import sinkbench.load.loadgens as load_module
 import sinkbench.load.part as loadpart
 from loadgen.server import make_app
 from loadgen.service import LoadService
+from loadgen.summary import Summary
 from sinkbench.errors import Interrupted, TrialFailed
 from sinkbench.load.loadgens import Loadgens, split
 from sinkbench.plan.plan import PlanLoad
@@ -48,53 +53,27 @@ class Generator:
     """A real HTTP server that answers as a load generator does; what a GET is answered with is up to `look`."""
 
     def __init__(self, look: Look, post: Answer | None = None, ahead_us: float = 0) -> None:
-        """`look` takes the number of the GET and the load; None drops the connection. Its clock is `ahead_us` ahead."""
-        self.ahead_us = ahead_us
+        """`look` takes the number of the GET and the load; None breaks the answer off. Its clock is so far ahead."""
+        self.look, self.post, self.ahead_us = look, post, ahead_us
         self.bodies: list[Body] = []
         self.gets = 0
         self.cancelled: list[str] = []
-        generator = self
+        self.url = ""
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                generator.bodies.append(body)
-                self.answer(post or (201, state("running", body)))
-
-            def do_GET(self) -> None:
-                if self.path == "/clock":
-                    self.answer((200, {"us": time.time_ns() / 1000 + generator.ahead_us}))
-                    return
-                generator.gets += 1
-                self.answer(look(generator.gets, generator.bodies[-1]))
-
-            def do_DELETE(self) -> None:
-                generator.cancelled.append(self.path)
-                self.answer((200, state("cancelled", generator.bodies[-1])))
-
-            def answer(self, answer: Answer | None) -> None:
-                if answer is None:
-                    self.close_connection = True
-                    return
-                content = answer[1].encode() if isinstance(answer[1], str) else json.dumps(answer[1]).encode()
-                self.send_response(answer[0])
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, format: str, *arguments: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}/"
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    async def answer(self, request: Request) -> Response:
+        found: Answer | None = (200, {"us": time.time_ns() / 1000 + self.ahead_us})
+        if request.method == "POST":
+            self.bodies.append(await request.json())
+            found = self.post or (201, state("running", self.bodies[-1]))
+        elif request.method == "DELETE":
+            self.cancelled.append(f"/load?{request.query_params}")
+            found = 200, state("cancelled", self.bodies[-1])
+        elif request.url.path == "/load":
+            self.gets += 1
+            found = await run_in_threadpool(self.look, self.gets, self.bodies[-1])
+        if found is None:
+            return Response(headers={"Content-Length": "1"})
+        return Response(*found[::-1]) if isinstance(found[1], str) else JSONResponse(found[1], found[0])
 
 
 Start = Callable[..., Generator]
@@ -104,25 +83,24 @@ Start = Callable[..., Generator]
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     """Starts generators, and asks them more often than those of a real load."""
     monkeypatch.setattr(load_module, "POLL_SECONDS", 0.01)
-    made: list[Generator] = []
+    with ExitStack() as opened:
 
-    def start(*arguments: Any) -> Generator:
-        made.append(Generator(*arguments))
-        return made[-1]
+        def start(*arguments: Any) -> Generator:
+            made = Generator(*arguments)
+            app = Starlette(routes=[Route("/{path:path}", made.answer, methods=["GET", "POST", "DELETE"])])
+            made.url = f"http://127.0.0.1:{opened.enter_context(served(app))}/"
+            return made
 
-    yield start
-    for each in made:
-        each.close()
+        yield start
 
 
 def endpoints(*generators: Generator, **more: Any) -> Endpoints:
     return made(loadgens={f"loadgen-{n}": each.url for n, each in enumerate(generators, start=1)}, **more)
 
 
-def run(where: Endpoints, records: int = RECORDS, progress: Callable[[int], None] = lambda _: None) -> int:
+def run(where: Endpoints, records: int = RECORDS, progress: Any = lambda _: None, **more: Any) -> list[Summary]:
     with Loadgens(where) as loadgens:
-        parts = loadgens.load("tides_t1", "t1", records, PlanLoad(partitions=3), progress)
-    return sum(each.acknowledged for each in parts)
+        return loadgens.load("tides_t1", "t1", records, PlanLoad(partitions=3, **more), progress)
 
 
 def running(get: int, body: Body) -> Answer:
@@ -146,7 +124,8 @@ def test_the_parts_of_a_load_have_no_gaps_no_overlap_and_about_the_same_length(r
 def test_generators_share_a_load_and_their_progress_is_one(start: Start) -> None:
     generators = [start(three_looks) for _ in range(3)]
     shown: list[int] = []
-    assert run(endpoints(*generators, loadgen_kafka="kafka:9092"), 10_000, shown.append) == 10_000
+    parts = run(endpoints(*generators, loadgen_kafka="kafka:9092"), 10_000, shown.append)
+    assert sum(each.acknowledged for each in parts) == 10_000
     assert shown == [3000, 6000, 10_000]
     bodies = [each.bodies[0] for each in generators]
     assert [(body["first_seq"], body["count"]) for body in bodies] == [(0, 3334), (3334, 3333), (6667, 3333)]
@@ -171,7 +150,7 @@ def test_due_times_are_corrected_for_the_clock_of_each_generator(start: Start) -
 
 def test_a_kept_connection_that_is_closed_just_when_it_is_used_again_is_no_death(start: Start) -> None:
     generator = start(lambda get, body: None if get == 2 else three_looks(get, body))
-    assert run(endpoints(generator), 10_000) == 10_000
+    assert run(endpoints(generator), 10_000)[0].acknowledged == 10_000
     assert generator.gets > 2
 
 
@@ -247,8 +226,7 @@ def test_a_topic_has_as_many_replicas_as_the_plan_says_else_as_the_topology_does
     start: Start, said: int | None, asked: int
 ) -> None:
     generator = start(three_looks)
-    with Loadgens(endpoints(generator, replication=3)) as loadgens:
-        loadgens.load("tides_t1", "t1", RECORDS, PlanLoad(replication=said), lambda _: None)
+    run(endpoints(generator, replication=3), replication=said)
     assert generator.bodies[0]["replication"] == asked
 
 
@@ -263,9 +241,8 @@ def port(tmp_path: Path) -> Iterator[int]:
 
 
 def refusal(url: str, access: Access) -> str:
-    where = made(loadgens={"loadgen-1": url}, loadgen_access=access)
-    with Loadgens(where) as loadgens, pytest.raises(TrialFailed) as refused:
-        loadgens.load("tides_t1", "t1", 300, PlanLoad(partitions=3), lambda _: None)
+    with pytest.raises(TrialFailed) as refused:
+        run(made(loadgens={"loadgen-1": url}, loadgen_access=access), 300)
     said = str(refused.value)
     assert [each for each in ("\n", SECRET) if each in said] == []
     return said

@@ -187,7 +187,7 @@ def test_a_rate_and_a_duration_ask_for_what_is_due_within_it() -> None:
 
 
 def test_retries_cannot_duplicate_when_all_replicas_acknowledge() -> None:
-    assert producer_config(load())["enable.idempotence"] is True
-    assert producer_config(load(acks="1"))["enable.idempotence"] is False
+    assert producer_config(load(), 1)["enable.idempotence"] is True
+    assert producer_config(load(acks="1"), 1)["enable.idempotence"] is False
     # Else a producer that is not idempotent sends each few records at once, however many requests wait.
-    assert len({producer_config(load(acks=acks))["max.in.flight"] for acks in ("all", "1", "0")}) == 1
+    assert len({producer_config(load(acks=acks), 1)["max.in.flight"] for acks in ("all", "1", "0")}) == 1

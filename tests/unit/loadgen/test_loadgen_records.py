@@ -27,12 +27,13 @@ def maker(**options: Any) -> RecordMaker:
     return RecordMaker(load_from({"bootstrap": "b", "topic": "t", "count": 10_000_000, **options}))
 
 
-def make(records: RecordMaker, first: int, count: int) -> list[Message]:
+def make(records: RecordMaker, first: int, count: int, dues: bool = False) -> list[Message]:
+    """With `dues` each record is due a microsecond after the one before."""
     made: list[Message] = []
     while len(made) < count:
         seq = first + len(made)
         few = min(records.longest_batch(seq), count - len(made))
-        made += records.batch(seq, few, DUE_US, SENT_US)
+        made += records.batch(seq, few, list(range(DUE_US + seq, DUE_US + seq + few)) if dues else DUE_US, SENT_US)
     return made
 
 
@@ -58,24 +59,32 @@ def test_a_record_is_the_json_of_the_contract() -> None:
     assert message["key"] == third.id
 
 
-@settings(max_examples=count(40, 8))
+@settings(max_examples=count(90, 18), deadline=None)
 @given(
+    form=st.sampled_from(get_args(Form)),
     run=st.text(min_size=1, max_size=30),
     keys=st.integers(1, 700),
-    extra=st.integers(0, 400),
+    extra=st.none() | st.integers(0, 400),
     first=st.integers(0, 9_000_000),
-    count=st.integers(1, 400),
+    number=st.integers(1, 400),
+    dues=st.booleans(),
 )
-def test_a_padded_record_has_exactly_the_asked_bytes(run: str, keys: int, extra: int, first: int, count: int) -> None:
-    size = maker(run=run, keys=keys).smallest_bytes + extra
-    made = make(maker(run=run, keys=keys, record_bytes=size), first, count)
-    assert {len(str(message["value"]).encode()) for message in made} == {size}
-    records = [value(message) for message in made]
-    assert [record["bench"]["seq"] for record in records] == list(range(first, first + count))
-    assert {record["bench"]["run"] for record in records} == {run}
-    assert all(list(record["bench"])[-2:] == ["pad", "sum"] for record in records)
-    assert len({message["value"] for message in made}) == count
-    assert [message["key"] for message in made] == [record["metadata"]["id"] for record in records]
+def test_a_record_of_any_form_has_exactly_the_asked_bytes_and_its_checksum(
+    form: Form, run: str, keys: int, extra: int | None, first: int, number: int, dues: bool
+) -> None:
+    size = 0 if extra is None else maker(run=run, keys=keys).smallest_bytes + extra
+    messages = make(maker(run=run, keys=keys, form=form, record_bytes=size), first, number, dues)
+    values = [str(message["value"]) for message in messages]
+    assert len(set(values)) == number
+    assert not size or {len(value.encode()) for value in values} == {size + added_bytes(form)}
+    names = ["run", "seq", "due_us", "sent_us", *(["pad"] if size else [])]
+    for seq, (message, value) in enumerate(zip(messages, values, strict=True), first):
+        record = record_in(parse(value), form)
+        row = record if is_row(form) else flat(record)
+        assert [name for name in row if name.startswith("bench_")] == [f"bench_{name}" for name in names]
+        assert (row["bench_run"], row["bench_seq"], row["bench_due_us"]) == (run, seq, DUE_US + seq * dues)
+        assert message["key"] == row["metadata_id"]
+        assert is_row(form) or (list(record["bench"])[-1], record["bench"]["sum"]) == ("sum", checksum(record))
 
 
 def test_a_record_size_too_small_is_refused_with_the_smallest() -> None:
@@ -129,9 +138,8 @@ def test_the_year_keeps_four_digits_however_long_the_load() -> None:
     assert times(STEPS_BEFORE_REPEAT, 1) == times(0, 1)
 
 
-def made(form: Form, first: int = 5, count: int = 3, **options: Any) -> list[str]:
-    records = maker(keys=300, form=form, **options)
-    return [str(each["value"]) for each in records.batch(first, count, DUE_US, SENT_US)]
+def made(form: Form) -> list[str]:
+    return [str(each["value"]) for each in maker(keys=300, form=form).batch(5, 3, DUE_US, SENT_US)]
 
 
 def flat(document: dict[str, Any]) -> dict[str, Any]:
@@ -157,36 +165,6 @@ def test_an_envelope_is_that_of_an_insertion(form: Form) -> None:
     assert event["source"]["table"] == "tides"
     # Debezium's sink knows an envelope by this ending.
     assert schema_of(form)["name"].endswith(".Envelope")
-
-
-@settings(max_examples=count(40, 8), deadline=None)
-@given(form=st.sampled_from(get_args(Form)), run=st.text(min_size=1, max_size=30), first=st.integers(0, 9_000_000))
-def test_a_form_adds_as_many_bytes_to_every_padded_record(form: Form, run: str, first: int) -> None:
-    values = made(form, first, 2, run=run, record_bytes=700)
-    assert {len(value.encode()) for value in values} == {700 + added_bytes(form)}
-    records = [record_in(json.loads(value), form) for value in values]
-    assert [each["bench_run"] if is_row(form) else each["bench"]["run"] for each in records] == [run] * 2
-
-
-@settings(max_examples=count(40, 8), deadline=None)
-@given(
-    form=st.sampled_from([form for form in get_args(Form) if not is_row(form)]),
-    run=st.text(min_size=1, max_size=30),
-    keys=st.integers(1, 700),
-    first=st.integers(0, 9_000_000),
-    record_bytes=st.sampled_from([0, 800]),
-    dues=st.booleans(),
-)
-def test_every_record_of_noaa_bears_its_checksum(
-    form: Form, run: str, keys: int, first: int, record_bytes: int, dues: bool
-) -> None:
-    records = maker(keys=keys, form=form, run=run, record_bytes=record_bytes)
-    few = min(300, records.longest_batch(first))
-    due_us: Any = list(range(DUE_US, DUE_US + few)) if dues else DUE_US
-    for message in records.batch(first, few, due_us, SENT_US):
-        record = record_in(parse(str(message["value"])), form)
-        assert list(record["bench"])[-1] == "sum"
-        assert record["bench"]["sum"] == checksum(record)
 
 
 def test_a_value_that_is_another_is_not() -> None:

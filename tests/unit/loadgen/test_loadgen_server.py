@@ -52,8 +52,8 @@ class Engine:
 class Server:
     """The application, asked in-process."""
 
-    def __init__(self, engine: Engine, cancel_seconds: float = 30) -> None:
-        self.app = make_app(LoadService({"sasl.password": "hunter2-hunter2"}, engine), "default:1", cancel_seconds)
+    def __init__(self) -> None:
+        self.app = make_app(LoadService({"sasl.password": "hunter2-hunter2"}), "default:1")
 
     def ask(self, method: str, path: str = "/load", **more: Any) -> httpx.Response:
         return ask(self.app, method, path, **more)
@@ -69,15 +69,17 @@ class Server:
 
 
 @pytest.fixture
-def engine() -> Iterator[Engine]:
+def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     made = Engine()
+    monkeypatch.setattr("loadgen.service.run", made)
+    monkeypatch.setattr("loadgen.server.CANCEL_SECONDS", 30)
     yield made
     made.let_go.set()
 
 
 @pytest.fixture
 def server(engine: Engine) -> Server:
-    return Server(engine)
+    return Server()
 
 
 def test_it_says_that_it_is_there_and_idle(server: Server) -> None:
@@ -144,9 +146,11 @@ def test_a_load_cancelled_by_its_run_has_ended_when_the_answer_comes_and_can_be_
     assert server.ask("POST", json=BODY).status_code == 201
 
 
-def test_a_load_that_does_not_end_at_once_is_still_running_when_the_answer_comes(engine: Engine) -> None:
+def test_a_load_that_does_not_end_at_once_is_still_running_when_the_answer_comes(
+    server: Server, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine.deaf = True
-    server = Server(engine, cancel_seconds=0.01)
+    monkeypatch.setattr("loadgen.server.CANCEL_SECONDS", 0.01)
     server.ask("POST", json=BODY)
     assert server.ask("DELETE").json()["state"] == "running"
     assert server.ask("POST", json=BODY).status_code == 409
@@ -208,12 +212,11 @@ def test_records_that_are_damaged_are_refused(server: Server, tmp_path: Path, ch
 
 USER, SECRET = "bench", "hunter2-hunter2"
 USERS = {USER: SECRET, "zoë": "pass:with:colons ü"}
-LOAD = {"topic": "tides", "count": 5, "bootstrap": "127.0.0.1:9"}
 
 
 def asked(path: str, *headers: tuple[str, str], method: str = "GET", **more: Any) -> httpx.Response:
     """What is answered in-process; `more` are options of the interface."""
-    return ask(make_app(LoadService({}), **more), method, path, headers=list(headers), content=json.dumps(LOAD))
+    return ask(make_app(LoadService({}), **more), method, path, headers=list(headers), content=json.dumps(BODY))
 
 
 def shown(credentials: str, scheme: str = "Basic") -> tuple[str, str]:
@@ -271,9 +274,8 @@ def test_a_page_of_another_site_begins_no_load() -> None:
 
 def users_file(folder: Path, content: bytes, mode: int = 0o600) -> Path:
     path = folder / "users"
-    path.touch(mode=mode)
-    path.chmod(mode)
     path.write_bytes(content)
+    path.chmod(mode)
     return path
 
 
