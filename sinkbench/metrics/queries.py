@@ -80,8 +80,8 @@ def _reads(taken: Taken) -> Fields:
     return {"reads": found}
 
 
-METRICS = (Metric("Equal jobs", of_cell=lambda taken: {"queries": queries_of(taken)}),)
-READ_METRICS = (
+METRICS = (
+    Metric("Equal jobs", of_cell=lambda taken: {"queries": queries_of(taken)}),
     Metric(
         "Queries during a load",
         of_cell=_reads,
