@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sinkbench.analysis.rates import median_low_high
 from sinkbench.results import Interval, RatioTo, Spread
 
 CONFIDENCE = 0.95
@@ -71,10 +70,10 @@ def ratio_of(to: str, above: Mapping[int, float], below: Mapping[int, float], of
 
 def spread_of(by_block: Mapping[int, float]) -> Spread | None:
     values = list(by_block.values())
-    if (found := median_low_high(values)) is None:
+    if not values:
         return None
-    (median, low, high), interval = found, interval_of_median(values)
-    return Spread(median=median, low=low, high=high, values=values, blocks=list(by_block), interval=interval)
+    ends = {"median": statistics.median(values), "low": min(values), "high": max(values)}
+    return Spread(**ends, values=values, blocks=list(by_block), interval=interval_of_median(values))
 
 
 def relative_width(interval: Interval, estimate: float) -> float | None:

@@ -48,10 +48,6 @@ def drain_rate(
     return (HIGH_SHARE * total - before) / (end - start)
 
 
-def median_low_high(values: Sequence[float]) -> tuple[float, float, float] | None:
-    return (statistics.median(values), min(values), max(values)) if values else None
-
-
 def most(values: Iterable[Number | None]) -> Number | None:
     """The highest known value; None if none is known."""
     return max((value for value in values if value is not None), default=None)
