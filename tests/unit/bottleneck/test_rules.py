@@ -312,4 +312,3 @@ def test_a_gap_in_which_nothing_was_stored_is_a_stall() -> None:
     frozen = [sample(n / 4, 200 if 8 <= n < 40 else 25 * n if n < 8 else 25 * (n - 32)) for n in range(73)]
     (stall,) = whole(frozen).stalls
     assert stall.seconds == pytest.approx(8.5, abs=0.5)
-    assert whole([sample(n / 4, 25 * n) for n in range(41)]).stalls == []
