@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sinkbench.results import Interval, RatioTo, Spread
 
@@ -148,7 +147,9 @@ def ratio_of_medians(above: Sequence[float], below: Sequence[float]) -> tuple[fl
     least = most = estimate
     # scipy refuses constant data.
     if high[0] < high[-1] or low[0] < low[-1]:
-        least, most = percentile_bounds([high, low], _difference, CONFIDENCE)
+        least, most = percentile_bounds(
+            [high, low], lambda a, b, axis: np.median(a, axis) - np.median(b, axis), CONFIDENCE
+        )
     # The estimate lies within even if the median of few values jumps.
     least, most = min(least, estimate), max(most, estimate)
     method = "percentile bootstrap of the difference of the log medians, two samples"
@@ -232,7 +233,3 @@ def _logs(rates: Sequence[float]) -> list[float]:
     if not rates or not all(math.isfinite(rate) and rate > 0 for rate in rates):
         raise ValueError(f"only finite rates above 0 have a ratio, found {list(rates)}")
     return [math.log(rate) for rate in rates]
-
-
-def _difference(high: npt.NDArray[np.float64], low: npt.NDArray[np.float64], axis: int) -> npt.NDArray[np.float64]:
-    return np.asarray(np.median(high, axis=axis) - np.median(low, axis=axis))
