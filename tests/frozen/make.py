@@ -97,7 +97,8 @@ def unpack(name: str, folder: Path) -> Path:
             whole = bare(merged(first.setdefault(trial["cell"], trial), trial))
             file.write(json.dumps(whole, ensure_ascii=False) + "\n")
     # A plan in JSON is one in YAML, too.
-    (run / "plan.yaml").write_text(json.dumps(stored_plan(name), ensure_ascii=False), "utf-8")
+    plan = YAML(typ="safe", pure=True).load(source / "plan.yaml")
+    (run / "plan.yaml").write_text(json.dumps(plan, ensure_ascii=False), "utf-8")
     if (source / "connectors").exists():
         shutil.copytree(source / "connectors", run / "connectors")
     return run
@@ -130,23 +131,6 @@ def outputs(name: str, run: Path) -> dict[str, str]:
     if not summary.complete:
         found["unfinished.txt"] = _unfinished(run, kept)
     return found
-
-
-@cache
-def stored_plan(name: str) -> dict[str, Any]:
-    """The plan of the stored run of that name, as plain values."""
-    content: dict[str, Any] = YAML(typ="safe", pure=True).load((RUNS / name / "plan.yaml").read_text("utf-8"))
-    return content
-
-
-def trials(run: Path) -> list[dict[str, Any]]:
-    """The trials of an unpacked run as they would be kept now."""
-    return [trial.model_dump(mode="json") for trial in read(run)[1].trials]
-
-
-def plan_text(run: Path) -> str:
-    """The plan of an unpacked run as it would be kept now."""
-    return read(run)[0].show()
 
 
 @cache

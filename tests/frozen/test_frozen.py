@@ -84,14 +84,14 @@ def test_every_stored_field_of_a_trial_is_read(name: str, unpacked: Callable[[st
     run = unpacked(name)
     kept = [json.loads(line) for line in (run / "trials.jsonl").read_text("utf-8").splitlines()]
     # `invalid` repeats the reasons.
-    again = [{key: value for key, value in trial.items() if key != "invalid"} for trial in make.trials(run)]
+    again = [trial.model_dump(mode="json", exclude={"invalid"}) for trial in make.read(run)[1].trials]
     _same_json(*(make.bare(each, (None, "", [], {})) for each in (again, kept)))
 
 
 @pytest.mark.parametrize("name", make.NAMES)
 def test_a_plan_is_kept_as_it_was(name: str, unpacked: Callable[[str], Path]) -> None:
     stored = (make.RUNS / name / "plan.yaml").read_text("utf-8")
-    _same(_without_added(make.plan_text(unpacked(name))), stored)
+    _same(_without_added(make.read(unpacked(name))[0].show()), stored)
 
 
 def _without_added(plan: str) -> str:
