@@ -30,14 +30,8 @@ RESAMPLES = 9_999
 def interval_of_median(values: Sequence[float]) -> Interval | None:
     """The interval of the median of valid trials, one value per block; None for fewer than 5 values. The values seed
     the resampling, in any order. ValueError if one is not finite."""
-    found = _bounds(sorted(values))
+    found = bounds(values)
     return None if found is None else interval_of(*found, "percentile bootstrap of the median", len(values))
-
-
-def interval_of_mean(values: Sequence[float]) -> Interval | None:
-    """The same of the mean."""
-    found = _bounds(sorted(values), np.mean)
-    return None if found is None else interval_of(*found, "percentile bootstrap of the mean", len(values))
 
 
 def ratio_by_block(to: str, above: Mapping[int, float], below: Mapping[int, float]) -> RatioTo | None:
@@ -52,7 +46,7 @@ def ratio_by_block(to: str, above: Mapping[int, float], below: Mapping[int, floa
     inverse = [-log for log in reversed(logs)]
     # Always draw for the same one of the two directions, so that B/A and A/B agree to the last digit.
     turned = inverse > logs
-    found = _bounds(inverse if turned else logs)
+    found = bounds(inverse if turned else logs)
     if found is not None and turned:
         found = -found[1], -found[0]
     interval = found and interval_of(math.exp(found[0]), math.exp(found[1]), method, len(shared))
@@ -118,8 +112,9 @@ def seed_of(values: Sequence[float]) -> int:
     return int.from_bytes(hashlib.sha256(np.asarray(values, dtype=np.float64).tobytes()).digest()[:8], "little")
 
 
-def _bounds(values: Sequence[float], statistic: Callable[..., Any] = np.median) -> tuple[float, float] | None:
-    """The bounds of a statistic of sorted values; None for fewer than 5."""
+def bounds(values: Sequence[float], statistic: Callable[..., Any] = np.median) -> tuple[float, float] | None:
+    """The bounds of a statistic of values, in any order; None for fewer than 5."""
+    values = sorted(values)
     if not all(math.isfinite(value) for value in values):
         raise ValueError(f"only finite values have an interval, found {list(values)}")
     if len(values) < FEWEST_BLOCKS:

@@ -1,7 +1,5 @@
 """The rate of a cell, its uncertainty, and whether it is quotable."""
 
-import statistics
-
 from sinkbench.analysis.intervals import interval_of_median
 from sinkbench.analysis.rates import most, usable_rate
 from sinkbench.analysis.words import NOT_MEASURED, span, whole
@@ -40,10 +38,10 @@ def _of_cell(taken: Taken) -> Fields:
     known = [trial for trial in taken.used if trial.records_per_second is not None]
     rates = [trial.records_per_second or 0.0 for trial in known]
     fields = {"fastest_trial": most(trial.records_per_second for trial in taken.all_trials)}
-    if not rates or taken.early is not None:
+    if taken.median is None:
         return fields
     rate = RatePerSecond(
-        median=statistics.median(rates) if taken.capacity is None else taken.capacity,
+        median=taken.median,
         low=min(rates),
         high=max(rates),
         values=rates,

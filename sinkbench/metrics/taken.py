@@ -136,7 +136,7 @@ class Taken:
     def median(self) -> float | None:
         """The quotable rate in records per second; of a capacity, the result of the search."""
         known = median_known(trial.records_per_second for trial in self.used)
-        if known is None or self.early is not None or not self.valid:
+        if known is None or self.early is not None:
             return None
         return known if self.capacity is None else self.capacity
 
