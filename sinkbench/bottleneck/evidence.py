@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sinkbench.analysis.samples import MACHINE, Sample, by_service, middle
+from sinkbench.analysis.samples import MACHINE, Sample, middle
 from sinkbench.analysis.stalls import Stall, stalls
 
 COUNTED, CPU = "_total", "cpu "
@@ -50,9 +50,6 @@ class Evidence:
     cores: Mapping[str, float] = field(default_factory=dict)
     machine_busy: float | None = None
     stalls: Sequence[Stall] = ()
-
-    def cores_by_service(self) -> dict[str, float]:
-        return {name: cores or 0.0 for name, cores in by_service(self.cores.items()).items()}
 
 
 def evidence_of(

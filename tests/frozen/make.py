@@ -197,19 +197,15 @@ def _unfinished(run: Path, kept: StoredRun) -> str:
         with (copy / "trials.jsonl").open("a", encoding="utf-8") as file:
             file.write('{"trial": "cut o')
         # Of a race that goes on: a part of a line, and a summary without the last trial.
-        told.append(f"read as it goes on: {_alike(load_summary(copy), kept.summary)}")
+        told.append(f"read as it goes on: {load_summary(copy) == kept.summary}")
         (copy / "summary.json").unlink()
         bare = kept.summary.model_copy(update={"environment": {}, "limits": [], "resumed": []})
         found = load_summary(copy).model_copy(update={"plan": bare.plan})
-        told.append(f"read without a summary: {_alike(found, bare)}")
+        told.append(f"read without a summary: {found == bare}")
         RunFolder(copy).write_summary(kept.summary)
         unfinished = load_unfinished(copy, CHECKOUT / "connectors")
     told += ["left:", *(f"  {cell.key}" for cell in (unfinished.left if unfinished is not None else []))]
     return _lines(told)
-
-
-def _alike(one: RunSummary, other: RunSummary) -> str:
-    return "the same" if one == other else "another"
 
 
 def comparisons(runs: Mapping[str, Path]) -> dict[str, str]:

@@ -264,7 +264,6 @@ def test_counts_become_rates_and_cpu_seconds_cores() -> None:
     used = [{"connect-1": 0.4 * n, "connect-2": 0.2 * n} for n in range(11)]
     found = whole([sample(n, 100 * n, used[n], machine_cpu_seconds_total=100 + 1.5 * n) for n in range(11)])
     assert found.cores == pytest.approx({"connect-1": 0.4, "connect-2": 0.2})
-    assert found.cores_by_service() == pytest.approx({"connect": 0.6})
     assert found.machine_busy == pytest.approx(0.75)
 
 

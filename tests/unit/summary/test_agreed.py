@@ -67,16 +67,13 @@ def cell(durability: Durability | None) -> CellSummary:
     return cell_summary(durability=durability)
 
 
-def test_a_cell_has_what_all_of_its_trials_had() -> None:
+def test_a_cell_has_what_all_of_its_trials_had_and_a_note_where_they_differ() -> None:
     (found,) = summarize([CELL], [trial(durability=SAFE, block=block) for block in (1, 2)])
     assert found.durability == SAFE
     (unknown,) = summarize([CELL], [trial()])
     assert (unknown.durability, unknown.notes) == (None, [])
     (invalid,) = summarize([CELL], [trial(durability=SAFE, invalid=["no"])])
     assert invalid.durability == SAFE
-
-
-def test_trials_that_differ_leave_it_open_and_a_note_says_so() -> None:
     (found,) = summarize([CELL], [trial(durability=SAFE), trial(durability=FAST, block=2)])
     assert found.durability is None
     assert "its trials were not equally durable: 1 node, disk; 1 node, memory (5 s)" in found.notes
