@@ -11,7 +11,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sinkbench.analysis.intervals import interval_of_mean
+import numpy as np
+
+from sinkbench.analysis.intervals import bounds
 from sinkbench.analysis.limits import CONNECT, CONNECTOR, best, fastest, rates_by_block
 from sinkbench.analysis.rates import usable_rate
 from sinkbench.results import CellSummary, RunSummary
@@ -64,10 +66,9 @@ def attribute(
 
 
 def _part(values: Sequence[float]) -> Part:
-    found = interval_of_mean(values)
-    if found is None:
-        return Part(statistics.fmean(values), min(values), max(values))
-    return Part(statistics.fmean(values), found.low, found.high, is_interval=True)
+    interval = bounds(values, np.mean)
+    low, high = interval or (min(values), max(values))
+    return Part(statistics.fmean(values), low, high, is_interval=interval is not None)
 
 
 def attribution_of(cell: CellSummary, run: RunSummary) -> Attribution | str:

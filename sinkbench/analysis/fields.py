@@ -108,11 +108,7 @@ def survey(records: Iterable[Mapping[str, Any]]) -> Survey:
                 _see(seen.setdefault(path, _Seen()), number, value, in_list)
     above = {path[:length] for path in paths for length in range(1, len(path))}
     values = above & seen.keys()
-
-    def unlike(path: Path) -> bool:
-        return any(path[:length] in values for length in range(1, len(path) + 1))
-
-    fields = [_field(path, each, unlike=unlike(path)) for path, each in seen.items()]
+    fields = [_field(path, each, values) for path, each in seen.items()]
     fields.sort(key=lambda each: -each.records)
     return Survey(count, fields, _places([each.path for each in fields], seen), paths)
 
@@ -179,12 +175,14 @@ def _kind(value: Any) -> str:
     return "text"
 
 
-def _field(path: Path, seen: _Seen, *, unlike: bool) -> Field:
+def _field(path: Path, seen: _Seen, values: Collection[Path]) -> Field:
+    """`values` are the paths that have a value in some records and an object in others."""
     kinds = set(seen.kinds)
     only = next(iter(kinds)) if len(kinds) == 1 else ""
     geometries = kinds & {Kind.POINT, Kind.SHAPE}
     date_format = only if only in DATE_FORMATS else None
     as_text = only == "decimal text"
+    unlike = any(path[:length] in values for length in range(1, len(path) + 1))
     if unlike or (geometries and geometries != kinds):
         kind = Kind.UNLIKE
     elif geometries:

@@ -17,9 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sinkbench.analysis.rates import median_low_high
 from sinkbench.results import Interval, RatioTo, Spread
 
 CONFIDENCE = 0.95
@@ -32,14 +30,8 @@ RESAMPLES = 9_999
 def interval_of_median(values: Sequence[float]) -> Interval | None:
     """The interval of the median of valid trials, one value per block; None for fewer than 5 values. The values seed
     the resampling, in any order. ValueError if one is not finite."""
-    found = _bounds(sorted(values))
+    found = bounds(values)
     return None if found is None else interval_of(*found, "percentile bootstrap of the median", len(values))
-
-
-def interval_of_mean(values: Sequence[float]) -> Interval | None:
-    """The same of the mean."""
-    found = _bounds(sorted(values), np.mean)
-    return None if found is None else interval_of(*found, "percentile bootstrap of the mean", len(values))
 
 
 def ratio_by_block(to: str, above: Mapping[int, float], below: Mapping[int, float]) -> RatioTo | None:
@@ -54,7 +46,7 @@ def ratio_by_block(to: str, above: Mapping[int, float], below: Mapping[int, floa
     inverse = [-log for log in reversed(logs)]
     # Always draw for the same one of the two directions, so that B/A and A/B agree to the last digit.
     turned = inverse > logs
-    found = _bounds(inverse if turned else logs)
+    found = bounds(inverse if turned else logs)
     if found is not None and turned:
         found = -found[1], -found[0]
     interval = found and interval_of(math.exp(found[0]), math.exp(found[1]), method, len(shared))
@@ -71,10 +63,10 @@ def ratio_of(to: str, above: Mapping[int, float], below: Mapping[int, float], of
 
 def spread_of(by_block: Mapping[int, float]) -> Spread | None:
     values = list(by_block.values())
-    if (found := median_low_high(values)) is None:
+    if not values:
         return None
-    (median, low, high), interval = found, interval_of_median(values)
-    return Spread(median=median, low=low, high=high, values=values, blocks=list(by_block), interval=interval)
+    ends = {"median": statistics.median(values), "low": min(values), "high": max(values)}
+    return Spread(**ends, values=values, blocks=list(by_block), interval=interval_of_median(values))
 
 
 def relative_width(interval: Interval, estimate: float) -> float | None:
@@ -120,8 +112,9 @@ def seed_of(values: Sequence[float]) -> int:
     return int.from_bytes(hashlib.sha256(np.asarray(values, dtype=np.float64).tobytes()).digest()[:8], "little")
 
 
-def _bounds(values: Sequence[float], statistic: Callable[..., Any] = np.median) -> tuple[float, float] | None:
-    """The bounds of a statistic of sorted values; None for fewer than 5."""
+def bounds(values: Sequence[float], statistic: Callable[..., Any] = np.median) -> tuple[float, float] | None:
+    """The bounds of a statistic of values, in any order; None for fewer than 5."""
+    values = sorted(values)
     if not all(math.isfinite(value) for value in values):
         raise ValueError(f"only finite values have an interval, found {list(values)}")
     if len(values) < FEWEST_BLOCKS:
@@ -149,7 +142,9 @@ def ratio_of_medians(above: Sequence[float], below: Sequence[float]) -> tuple[fl
     least = most = estimate
     # scipy refuses constant data.
     if high[0] < high[-1] or low[0] < low[-1]:
-        least, most = percentile_bounds([high, low], _difference, CONFIDENCE)
+        least, most = percentile_bounds(
+            [high, low], lambda a, b, axis: np.median(a, axis) - np.median(b, axis), CONFIDENCE
+        )
     # The estimate lies within even if the median of few values jumps.
     least, most = min(least, estimate), max(most, estimate)
     method = "percentile bootstrap of the difference of the log medians, two samples"
@@ -233,7 +228,3 @@ def _logs(rates: Sequence[float]) -> list[float]:
     if not rates or not all(math.isfinite(rate) and rate > 0 for rate in rates):
         raise ValueError(f"only finite rates above 0 have a ratio, found {list(rates)}")
     return [math.log(rate) for rate in rates]
-
-
-def _difference(high: npt.NDArray[np.float64], low: npt.NDArray[np.float64], axis: int) -> npt.NDArray[np.float64]:
-    return np.asarray(np.median(high, axis=axis) - np.median(low, axis=axis))

@@ -26,6 +26,7 @@ HIGH_SHARE = 0.9
 FEWEST_SAMPLES = 4
 
 Number = TypeVar("Number", int, float)
+Numbers = npt.NDArray[np.float64]
 
 
 def drain_rate(
@@ -46,10 +47,6 @@ def drain_rate(
         return None
     before = LOW_SHARE * total if from_seconds is None else float(np.interp(start, times, counts))
     return (HIGH_SHARE * total - before) / (end - start)
-
-
-def median_low_high(values: Sequence[float]) -> tuple[float, float, float] | None:
-    return (statistics.median(values), min(values), max(values)) if values else None
 
 
 def most(values: Iterable[Number | None]) -> Number | None:
@@ -77,9 +74,7 @@ def usable_median(cell: CellSummary) -> float | None:
     return None if rate is None else rate.median
 
 
-def progress(
-    times_seconds: npt.ArrayLike, stored: npt.ArrayLike
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def progress(times_seconds: npt.ArrayLike, stored: npt.ArrayLike) -> tuple[Numbers, Numbers]:
     """Samples ordered by time, without NaN, and never falling: a sink loses no rows in a drain, so a lower count was
     read out of order or from a lagging shard. ValueError if shapes differ or are two-dimensional."""
     times = np.asarray(times_seconds, dtype=np.float64)
@@ -91,7 +86,7 @@ def progress(
     return times[known][order], np.maximum.accumulate(counts[known][order])
 
 
-def _crossing(times: npt.NDArray[np.float64], counts: npt.NDArray[np.float64], level: float) -> float | None:
+def _crossing(times: Numbers, counts: Numbers, level: float) -> float | None:
     """When `counts` first reached `level`, interpolated; None if before the first sample or never."""
     after = int(np.searchsorted(counts, level, side="left"))
     if after in (0, counts.size):
@@ -105,8 +100,6 @@ BATCH = 5
 FEWEST_READINGS = 25
 DIFFERENCE = 0.10
 CHANCE = 0.01
-
-Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

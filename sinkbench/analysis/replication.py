@@ -278,10 +278,7 @@ def promise_in_words(promise: Promise) -> str:
     """As `2 nodes, disk`, `1 node, memory (5 s)`, `2 nodes, 1 on disk (remote_write)` or `nothing sure (fsync off)`."""
     if promise.unsure:
         return f"nothing sure ({promise.unsure})"
-    if promise.nodes is None:
-        nodes = f"1 to {promise.most_nodes} nodes"
-    else:
-        nodes = "1 node" if promise.nodes == 1 else f"{promise.nodes} nodes"
+    nodes = f"1 to {promise.most_nodes} nodes" if promise.nodes is None else counted(promise.nodes, "node")
     where = {"all": "disk", "one": "1 on disk", "none": "memory"}[promise.flushed]
     how = f"{significant(promise.behind_seconds)} s" if promise.behind_seconds is not None else promise.how
     return f"{nodes}, {where}" + (f" ({how})" if how else "")

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sinkbench.analysis.samples import MACHINE, Sample, by_service, middle
+from sinkbench.analysis.samples import MACHINE, Sample, middle
 from sinkbench.analysis.stalls import Stall, stalls
 
-COUNTED = "_total"
+COUNTED, CPU = "_total", "cpu "
 # The tasks' signs are running averages; the last value covers the longest time.
 AVERAGED = "tasks_"
 DIVIDED = ("tasks_without_partitions", "tasks_without_records", "tasks_busiest_share")
@@ -51,9 +51,6 @@ class Evidence:
     machine_busy: float | None = None
     stalls: Sequence[Stall] = ()
 
-    def cores_by_service(self) -> dict[str, float]:
-        return {name: cores or 0.0 for name, cores in by_service(self.cores.items()).items()}
-
 
 def evidence_of(
     samples: Sequence[Sample], records: int, around: Circumstances, last: Mapping[str, float] | None = None
@@ -67,21 +64,17 @@ def evidence_of(
         return None
     columns: dict[str, list[tuple[float, float]]] = {}
     for sample in samples:
-        for name, value in sample.signs.items():
+        used = {f"{CPU}{name}{COUNTED}": seconds for name, seconds in sample.cpu_seconds.items() if seconds is not None}
+        for name, value in {**sample.signs, **used}.items():
             columns.setdefault(name, []).append((sample.seconds, value))
-        for name, used in sample.cpu_seconds.items():
-            if used is not None:
-                columns.setdefault(f"cpu {name}", []).append((sample.seconds, used))
-    levels, rises, cores = {}, {}, {}
+    levels, rises = {}, {}
     for name, readings in columns.items():
-        if name.startswith("cpu "):
-            if (rise := _rise(readings, start, end)) is not None:
-                cores[name.removeprefix("cpu ")] = rise
-        elif name.endswith(COUNTED):
-            if (rise := _rise(readings, start, end)) is not None:
-                rises[name.removesuffix(COUNTED)] = rise
-        elif (level := _level(name, readings, start, end)) is not None:
-            levels[name] = level
+        if not name.endswith(COUNTED):
+            if (level := _level(name, readings, start, end)) is not None:
+                levels[name] = level
+        elif (rise := _rise(readings, start, end)) is not None:
+            rises[name.removesuffix(COUNTED)] = rise
+    cores = {name.removeprefix(CPU): rises.pop(name) for name in list(rises) if name.startswith(CPU)}
     # How records were divided among tasks is certain only at the end.
     levels |= {name: value for name, value in (last or {}).items() if name in DIVIDED}
     # For shared workers the CPU time is known only from their metrics.

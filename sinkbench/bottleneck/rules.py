@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from sinkbench.analysis.samples import by_service
 from sinkbench.analysis.words import percent, significant
 from sinkbench.bottleneck.evidence import Circumstances, Evidence
 from sinkbench.results import Bottleneck
@@ -98,7 +99,7 @@ def machine_saturated(seen: Evidence) -> Finding | None:
     if busy is None or busy < SATURATED - NEAR or not cores:
         return None
     text = f"its {cores} cores are {percent(busy)} busy"
-    used = seen.cores_by_service()
+    used = {name: cores or 0.0 for name, cores in by_service(seen.cores.items()).items()}
     if used:
         most = max(used, key=lambda name: used[name])
         services = sum(used.values()) - used[most]

@@ -25,26 +25,22 @@ METHODS = "docs/methods.md"
 WHERE = f"What each figure means: {METHODS}"
 METRICS: Sequence[Metric] = (
     *rate.METRICS,
-    *limit.RATIO,
     *tasks.METRICS,
     *connections.METRICS,
     *cpu.METRICS,
     *memory.METRICS,
     *cost.METRICS,
     *audit.METRICS,
-    *queries.METRICS,
     *durability.METRICS,
     *verdict.METRICS,
     *load.METRICS,
-    *queries.READ_METRICS,
-    *load.CAPACITY,
+    *queries.METRICS,
     Metric("Scaling law", heads=["fitted records/s", "one more worker"]),
     *recovery.METRICS,
     *limit.METRICS,
-    *verdict.BOTTLENECK,
     Metric("Change", heads=["B/A"]),
 )
-"""All figures, in the order of docs/methods.md."""
+"""All figures."""
 
 MEANINGS: Mapping[str, str] = tomllib.loads(files("sinkbench.metrics").joinpath("meanings.toml").read_text("utf-8"))
 """The first sentence of each heading in docs/methods.md, in its order, for reports."""

@@ -43,6 +43,7 @@ def _of_cell(taken: Taken) -> Fields:
 
 
 POOLS = "pools"
+_MEANS = ("wait_ms_per_query", "wait_ms_per_transaction")
 
 
 def _pool_of_trial(seen: Seen) -> Fields:
@@ -55,17 +56,11 @@ def _pool_of_cell(taken: Taken) -> Fields:
     found = [trial.pool for trial in taken.used if trial.pool is not None]
     if not found:
         return {}
-    waiting = most(each.most_waiting for each in found)
-    waits = {
-        "most_waiting": None if waiting is None else round(waiting),
-        "longest_wait_ms": most(each.longest_wait_ms for each in found),
-        "wait_ms_per_query": median_known(each.wait_ms_per_query for each in found),
-        "wait_ms_per_transaction": median_known(each.wait_ms_per_transaction for each in found),
-    }
-    return {"pool": found[-1].model_copy(update=waits)}
+    worst = {name: most(getattr(each, name) for each in found) for name in ("most_waiting", "longest_wait_ms")}
+    means = {name: median_known(getattr(each, name) for each in found) for name in _MEANS}
+    return {"pool": found[-1].model_copy(update={**worst, **means})}
 
 
-_WAITS = ("longest_wait_ms", "wait_ms_per_query", "wait_ms_per_transaction")
 METRICS = (
     Metric(
         "Records per write",
@@ -107,7 +102,7 @@ METRICS = (
         exports=[
             words("pool_mode", "pool.mode"),
             *(count(f"pool_{name}", f"pool.{name}") for name in ("size", "prepared_statements", "most_waiting")),
-            *(number(f"pool_{name}", f"pool.{name}") for name in _WAITS),
+            *(number(f"pool_{name}", f"pool.{name}") for name in ("longest_wait_ms", *_MEANS)),
         ],
     ),
 )

@@ -17,28 +17,22 @@ def with_prices(summary: RunSummary, prices: Prices | None) -> RunSummary:
 
 
 def cost_of(cell: CellSummary, prices: Prices) -> Cost | None:
-    """The cost of a million records; None for a cell that did not pass, was re-scaled, or has no quotable rate."""
-    rate = usable_median(cell)
-    if not cell.passed or cell.rescale is not None or not rate:
-        return None
-    names = ("total_cpu_seconds_per_million", "total_peak_memory_bytes", "disk_bytes_per_record")
-    cpu, memory, disk = (find(cell, f"{name}.median") for name in names)
-    return cost(rate, cpu, memory, disk, prices)
-
-
-def cost(rate: float, cpu_seconds: float | None, memory: float | None, disk: float | None, prices: Prices) -> Cost:
-    """The cost of a million records, in the currency of the prices.
+    """The cost of a million records, in the currency of the prices; None for a cell that did not pass, was re-scaled,
+    or has no quotable rate.
 
         cpu    = core_hour x CPU seconds of all services for a million records / 3600
         memory = memory_gb_hour x peak memory in bytes / 10^9 x (10^6 / records per second) / 3600
         disk   = disk_gb_month x bytes on disk of a million records / 10^9 x kept_months
 
     Each figure is the cell's median; the sum is of the parts with a price, None if one was not measured."""
+    rate = usable_median(cell)
+    if not cell.passed or cell.rescale is not None or not rate:
+        return None
     hours = 1e6 / rate / _HOUR_SECONDS
     asked = [
-        (prices.core_hour, cpu_seconds, 1 / _HOUR_SECONDS),
-        (prices.memory_gb_hour, memory, hours / 1e9),
-        (prices.disk_gb_month, disk, 1e-3 * prices.kept_months),
+        (prices.core_hour, find(cell, "total_cpu_seconds_per_million.median"), 1 / _HOUR_SECONDS),
+        (prices.memory_gb_hour, find(cell, "total_peak_memory_bytes.median"), hours / 1e9),
+        (prices.disk_gb_month, find(cell, "disk_bytes_per_record.median"), 1e-3 * prices.kept_months),
     ]
     parts = [None if price is None or figure is None else price * figure * factor for price, figure, factor in asked]
     priced = [part for (price, *_), part in zip(asked, parts, strict=True) if price is not None]

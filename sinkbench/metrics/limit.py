@@ -78,7 +78,7 @@ def _ratio(cell: CellSummary, run: RunSummary) -> str:
     return f"x{times(1.0)}" if is_slowest else NOT_MEASURED
 
 
-RATIO = (
+METRICS = (
     Metric(
         "Ratio",
         of_cell=_to_slowest,
@@ -90,10 +90,6 @@ RATIO = (
             *bounds("ratio", lambda cell, _: cell.ratio),
         ],
     ),
-)
-
-
-METRICS = (
     Metric(
         "Limit", place=250, exports=[number("limit_records_per_second"), *bounds("limit_records_per_second", _limit)]
     ),

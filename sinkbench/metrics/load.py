@@ -91,8 +91,6 @@ METRICS = (
         place=240,
         exports=[number("searchable_p99_ms", "searchable_ms.p99")],
     ),
-)
-CAPACITY = (
     Metric(
         "Capacity",
         columns=[

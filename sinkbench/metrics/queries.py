@@ -28,15 +28,11 @@ def same_job(taken: Taken) -> list[Taken]:
     """The cells of the run that do the job of this one, itself among them: those that answer the same queries. If no
     cell was asked, those of the same sink whose index or table is the same."""
     asked = {key: queries_of(each) for key, each in taken.run.items()}
-    if any(asked.values()):
-        jobs = {key: _job(each) for key, each in asked.items()}
-        own = jobs[taken.cell.key]
-        return [each for key, each in taken.run.items() if own is not None and jobs[key] == own]
-    return [each for each in taken.run.values() if _place(each) == _place(taken)]
-
-
-def _place(taken: Taken) -> tuple[str | None, ...]:
-    return taken.cell.sink, taken.cell.target, taken.cell.form
+    jobs: dict[str, object] = {key: _job(each) for key, each in asked.items()}
+    if not any(asked.values()):
+        jobs = {key: (each.cell.sink, each.cell.target, each.cell.form) for key, each in taken.run.items()}
+    own = jobs[taken.cell.key]
+    return [each for key, each in taken.run.items() if own is not None and jobs[key] == own]
 
 
 def queries_of(taken: Taken) -> list[Asked]:
@@ -80,8 +76,8 @@ def _reads(taken: Taken) -> Fields:
     return {"reads": found}
 
 
-METRICS = (Metric("Equal jobs", of_cell=lambda taken: {"queries": queries_of(taken)}),)
-READ_METRICS = (
+METRICS = (
+    Metric("Equal jobs", of_cell=lambda taken: {"queries": queries_of(taken)}),
     Metric(
         "Queries during a load",
         of_cell=_reads,

@@ -1,7 +1,7 @@
 """The rate of a cell, its uncertainty, and whether it is quotable."""
 
 from sinkbench.analysis.intervals import interval_of_median
-from sinkbench.analysis.rates import median_low_high, most, usable_rate
+from sinkbench.analysis.rates import most, usable_rate
 from sinkbench.analysis.words import NOT_MEASURED, span, whole
 from sinkbench.metrics.metric import Column, Export, Fields, Metric, bounds, count, find, number, over, words
 from sinkbench.metrics.taken import Taken
@@ -37,14 +37,13 @@ def _has_intervals(run: RunSummary) -> bool:
 def _of_cell(taken: Taken) -> Fields:
     known = [trial for trial in taken.used if trial.records_per_second is not None]
     rates = [trial.records_per_second or 0.0 for trial in known]
-    span = median_low_high(rates)
     fields = {"fastest_trial": most(trial.records_per_second for trial in taken.all_trials)}
-    if span is None or taken.early is not None:
+    if taken.median is None:
         return fields
     rate = RatePerSecond(
-        median=span[0] if taken.capacity is None else taken.capacity,
-        low=span[1],
-        high=span[2],
+        median=taken.median,
+        low=min(rates),
+        high=max(rates),
         values=rates,
         blocks=[trial.block for trial in known],
         interval=interval_of_median(rates) if taken.cell.mode == "drain" else None,

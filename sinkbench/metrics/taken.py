@@ -79,12 +79,10 @@ def _of(count: int, trials: Sequence[TrialRecord]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Taken:
-    """The trials of a cell, without pilots, and other input of its figures; `trials` are those of `all_trials` that
-    count. `with_pilots` may have lost records: also pilots and the steps of a search. `run` has each cell of the run
-    by key."""
+    """The trials of a cell and other input of its figures. `with_pilots` may have lost records: also pilots and the
+    steps of a search. `run` has each cell of the run by key."""
 
     cell: "Cell"
-    all_trials: Sequence[TrialRecord]
     with_pilots: Sequence[TrialRecord]
     run: "Mapping[str, Taken]"
     search: "CapacitySearch | None" = None
@@ -97,8 +95,12 @@ class Taken:
         return None if found is None else round(found, 1)
 
     @cached_property
+    def all_trials(self) -> Sequence[TrialRecord]:
+        return [trial for trial in self.with_pilots if not trial.pilot]
+
+    @cached_property
     def trials(self) -> Sequence[TrialRecord]:
-        """Valid or not; of a capacity, those that confirmed it."""
+        """Those of `all_trials` that count, valid or not: of a capacity, those that confirmed it."""
         if self.search is None:
             return self.all_trials
         return [trial for trial in self.all_trials if trial.offered_records_per_second == self.capacity]
@@ -134,7 +136,7 @@ class Taken:
     def median(self) -> float | None:
         """The quotable rate in records per second; of a capacity, the result of the search."""
         known = median_known(trial.records_per_second for trial in self.used)
-        if known is None or self.early is not None or not self.valid:
+        if known is None or self.early is not None:
             return None
         return known if self.capacity is None else self.capacity
 

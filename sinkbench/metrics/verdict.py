@@ -169,8 +169,6 @@ METRICS = (
         ],
     ),
     Metric("Verdict", place=180, exports=[count("failed_tasks")]),
-)
-BOTTLENECK = (
     Metric(
         "Bottleneck",
         of_cell=lambda taken: {"bottleneck": shared_cause(trial.bottleneck for trial in taken.valid or taken.trials)},

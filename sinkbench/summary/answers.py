@@ -109,12 +109,7 @@ def answers_of(summary: RunSummary) -> list[Answer]:
                 if measured:
                     both = (one.best, other.best) if decided else (None, None)
                     found.append(Answer(job, (one, other), pair_of(*both), through))
-
-    def order(each: Answer) -> tuple[bool, int, list[str]]:
-        job = each.job or ()
-        return each.job is None, -len(job), sorted(job)
-
-    return sorted(found, key=order)
+    return sorted(found, key=lambda each: (each.job is None, -len(each.job or ()), sorted(each.job or ())))
 
 
 def _groups(

@@ -28,22 +28,26 @@ def summarize(
     all trials, so that an invalid trial hides none. Every cell but the slowest has its ratio to that one, from shared
     valid blocks; constant loads have no ratio, since their rate follows the offered load. Of a capacity only the trials
     that confirmed it count; `searches` is by the cell's key. ValueError if a trial is of none of the cells."""
-    trials, searches = list(trials), searches or {}
-    taken: dict[str, Taken] = {}
-    for cell, own in zip(cells, _by_cell(cells, trials).values(), strict=True):
-        every = [trial for trial in trials if trial.cell == cell.key]
-        taken[cell.key] = Taken(cell, own, every, taken, searches.get(cell.key), limits)
-    return [_summary(taken[cell.key]) for cell in cells]
+    trials, taken = list(trials), dict[str, Taken]()
+    for cell in cells:
+        own = [trial for trial in trials if trial.cell == cell.key]
+        taken[cell.key] = Taken(cell, own, taken, (searches or {}).get(cell.key), limits)
+    if strange := [trial for trial in trials if not trial.pilot and trial.cell not in taken]:
+        raise ValueError(f"trial {strange[0].trial} is of cell {strange[0].cell}, which is not in the plan")
+    return [_summary(each) for each in taken.values()]
 
 
-def scalings(cells: Sequence[Cell], trials: Iterable[TrialRecord]) -> list[Scaling]:
+def scalings(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> list[Scaling]:
     """The scaling of each label measured at several numbers of tasks, in the plan's order."""
-    taken = _by_cell(cells, trials)
     by_label: dict[str, list[Cell]] = {}
     for cell in (cell for cell in cells if cell.before is None):
         by_label.setdefault(cell.label, []).append(cell)
+
+    def rates(cell: Cell) -> dict[int, float]:
+        return valid_by_block(trial for trial in trials if trial.cell == cell.key)
+
     return [
-        scaling_of(label, each[0].workers, {cell.tasks: valid_by_block(taken[cell.key]) for cell in each})
+        scaling_of(label, each[0].workers, {cell.tasks: rates(cell) for cell in each})
         for label, each in by_label.items()
         if len({cell.tasks for cell in each}) > 1 and each[0].mode == "drain"
     ]
@@ -58,17 +62,6 @@ def cpu_by_block(trials: Iterable[TrialRecord]) -> dict[int, float]:
 def _summary(taken: Taken) -> CellSummary:
     fields = fields_of(METRICS, lambda metric: metric.of_cell(taken))
     return CellSummary.model_validate({**taken.cell.identity(), **fields})
-
-
-def _by_cell(cells: Sequence[Cell], trials: Iterable[TrialRecord]) -> dict[str, list[TrialRecord]]:
-    taken: dict[str, list[TrialRecord]] = {cell.key: [] for cell in cells}
-    for trial in trials:
-        if trial.pilot:
-            continue
-        if trial.cell not in taken:
-            raise ValueError(f"trial {trial.trial} is of cell {trial.cell}, which is not in the plan")
-        taken[trial.cell].append(trial)
-    return taken
 
 
 def summary_of(

@@ -97,7 +97,8 @@ def unpack(name: str, folder: Path) -> Path:
             whole = bare(merged(first.setdefault(trial["cell"], trial), trial))
             file.write(json.dumps(whole, ensure_ascii=False) + "\n")
     # A plan in JSON is one in YAML, too.
-    (run / "plan.yaml").write_text(json.dumps(stored_plan(name), ensure_ascii=False), "utf-8")
+    plan = YAML(typ="safe", pure=True).load(source / "plan.yaml")
+    (run / "plan.yaml").write_text(json.dumps(plan, ensure_ascii=False), "utf-8")
     if (source / "connectors").exists():
         shutil.copytree(source / "connectors", run / "connectors")
     return run
@@ -130,23 +131,6 @@ def outputs(name: str, run: Path) -> dict[str, str]:
     if not summary.complete:
         found["unfinished.txt"] = _unfinished(run, kept)
     return found
-
-
-@cache
-def stored_plan(name: str) -> dict[str, Any]:
-    """The plan of the stored run of that name, as plain values."""
-    content: dict[str, Any] = YAML(typ="safe", pure=True).load((RUNS / name / "plan.yaml").read_text("utf-8"))
-    return content
-
-
-def trials(run: Path) -> list[dict[str, Any]]:
-    """The trials of an unpacked run as they would be kept now."""
-    return [trial.model_dump(mode="json") for trial in read(run)[1].trials]
-
-
-def plan_text(run: Path) -> str:
-    """The plan of an unpacked run as it would be kept now."""
-    return read(run)[0].show()
 
 
 @cache
@@ -213,19 +197,15 @@ def _unfinished(run: Path, kept: StoredRun) -> str:
         with (copy / "trials.jsonl").open("a", encoding="utf-8") as file:
             file.write('{"trial": "cut o')
         # Of a race that goes on: a part of a line, and a summary without the last trial.
-        told.append(f"read as it goes on: {_alike(load_summary(copy), kept.summary)}")
+        told.append(f"read as it goes on: {load_summary(copy) == kept.summary}")
         (copy / "summary.json").unlink()
         bare = kept.summary.model_copy(update={"environment": {}, "limits": [], "resumed": []})
         found = load_summary(copy).model_copy(update={"plan": bare.plan})
-        told.append(f"read without a summary: {_alike(found, bare)}")
+        told.append(f"read without a summary: {found == bare}")
         RunFolder(copy).write_summary(kept.summary)
         unfinished = load_unfinished(copy, CHECKOUT / "connectors")
     told += ["left:", *(f"  {cell.key}" for cell in (unfinished.left if unfinished is not None else []))]
     return _lines(told)
-
-
-def _alike(one: RunSummary, other: RunSummary) -> str:
-    return "the same" if one == other else "another"
 
 
 def comparisons(runs: Mapping[str, Path]) -> dict[str, str]:

@@ -14,25 +14,18 @@ SEARCHED = Limit(sink="postgres", way="COPY", records_per_second=150_000, connec
 over = partial(limit_over, SEARCHED)
 
 
-def test_a_limit_is_the_median_of_its_blocks_and_no_longer_what_the_search_has_found() -> None:
-    limit = over(100.0, 130.0, 110.0)
-    assert limit.records_per_second == 110.0
-    assert ((spread := present(limit.spread)).low, spread.high, spread.interval) == (100.0, 130.0, None)
-    assert (limit.connections, limit.batch) == (2, 512)
+def test_a_limit_is_the_median_of_its_blocks_with_a_rate_and_no_longer_what_the_search_has_found() -> None:
+    limit = over(100.0, None, 120.0)
+    assert rates_by_block(limit) == {1: 100.0, 3: 120.0}
+    assert ((spread := present(limit.spread)).low, spread.high, spread.interval) == (100.0, 120.0, None)
+    assert (limit.records_per_second, limit.connections, limit.batch, limit.note) == (110.0, 2, 512, None)
+    assert [each.problem for each in limit.in_blocks] == [None, "429", None]
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=5, max_size=9))
 def test_from_five_blocks_on_a_limit_has_an_interval(rates: list[float]) -> None:
     interval = present(present(over(*rates).spread).interval)
     assert min(rates) <= interval.low <= interval.high <= max(rates)
-
-
-def test_a_block_without_a_rate_is_kept_and_is_in_no_figure() -> None:
-    limit = over(100.0, None, 120.0)
-    assert rates_by_block(limit) == {1: 100.0, 3: 120.0}
-    assert limit.records_per_second == 110.0
-    assert [each.problem for each in limit.in_blocks] == [None, "429", None]
-    assert limit.note is None
 
 
 def test_what_no_block_has_confirmed_is_no_limit() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sinkbench.analysis.rates import Steadiness, drain_rate, median_low_high, mser, steadiness
+from sinkbench.analysis.rates import Steadiness, drain_rate, mser, steadiness
 from tests.support.present import present
 
 
@@ -77,11 +77,6 @@ def test_lists_that_do_not_belong_together_are_refused() -> None:
         drain_rate([1, 2], [1], 10)
     with pytest.raises(ValueError, match="total"):
         drain_rate([1, 2], [1, 2], 0)
-
-
-def test_several_values_come_to_their_median_lowest_and_highest() -> None:
-    assert (median_low_high([3.0, 1.0, 2.0]), median_low_high([1.0, 2.0])) == ((2.0, 1.0, 3.0), (1.5, 1.0, 2.0))
-    assert median_low_high([]) is None
 
 
 Shape = Callable[[np.ndarray], np.ndarray]

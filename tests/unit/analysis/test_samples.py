@@ -73,16 +73,13 @@ def test_what_jvms_spend_on_themselves_is_taken_from_the_middle_of_the_drain() -
     assert jvm_cpu_seconds(samples, COMPILER, 1, 9) == {"kafka": pytest.approx(1.6)}
     # 1.6 and 0.8 seconds for 800 records.
     assert jvm_cpu_per_million(samples, 1_000) == {"kafka": JvmCpu(compiler=2000.0, gc=1000.0)}
+    assert jvm_cpu_per_million(samples, 2_000) == {}
 
 
 def test_nodes_of_a_service_are_compared_by_the_busiest_and_the_least_busy() -> None:
     uneven = partial(drain_of, {"connect-1": 0.6, "connect-2": 0.2, "connect-3": 0.3, "kafka": 1.0})
     assert node_cpu_ratio(uneven(), 1_000) == {"connect": pytest.approx(3)}
     assert node_cpu_ratio(uneven(), 2_000) == {}
-
-
-def test_a_drain_that_did_not_end_tells_nothing() -> None:
-    assert jvm_cpu_per_million(drain(kafka_compiler_cpu_seconds_total=0.2), 2_000) == {}
 
 
 def test_the_share_is_of_the_cpu_of_all_services() -> None:

@@ -264,7 +264,6 @@ def test_counts_become_rates_and_cpu_seconds_cores() -> None:
     used = [{"connect-1": 0.4 * n, "connect-2": 0.2 * n} for n in range(11)]
     found = whole([sample(n, 100 * n, used[n], machine_cpu_seconds_total=100 + 1.5 * n) for n in range(11)])
     assert found.cores == pytest.approx({"connect-1": 0.4, "connect-2": 0.2})
-    assert found.cores_by_service() == pytest.approx({"connect": 0.6})
     assert found.machine_busy == pytest.approx(0.75)
 
 
@@ -312,4 +311,3 @@ def test_a_gap_in_which_nothing_was_stored_is_a_stall() -> None:
     frozen = [sample(n / 4, 200 if 8 <= n < 40 else 25 * n if n < 8 else 25 * (n - 32)) for n in range(73)]
     (stall,) = whole(frozen).stalls
     assert stall.seconds == pytest.approx(8.5, abs=0.5)
-    assert whole([sample(n / 4, 25 * n) for n in range(41)]).stalls == []

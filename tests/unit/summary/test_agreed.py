@@ -29,15 +29,12 @@ def test_wrong_once_is_wrong_and_the_time_is_the_median() -> None:
     assert (b.right, b.by_index) == (True, False)
 
 
-def test_a_job_is_what_is_answered_rightly_and_by_an_index() -> None:
+def test_a_job_is_what_is_answered_rightly_and_by_an_index_and_none_where_that_is_not_known() -> None:
     cell = cell_summary(queries=[asked("a"), asked("b", right=False), asked("c", index=False), asked("d")])
     assert job_of(cell) == {"a", "d"}
     assert by_index(cell) == "2/4"
     failed = cell_summary(queries=[asked("a"), asked("b", right=False, index=None, problem="no such field")])
     assert job_of(failed) == {"a"}
-
-
-def test_a_job_that_is_not_known_is_none() -> None:
     unknown: list[list[Asked]] = [[], [asked("a"), asked("b", right=None)], [asked("a", index=None)]]
     assert [job_of(cell_summary(queries=each)) for each in unknown] == [None] * 3
 
@@ -67,16 +64,13 @@ def cell(durability: Durability | None) -> CellSummary:
     return cell_summary(durability=durability)
 
 
-def test_a_cell_has_what_all_of_its_trials_had() -> None:
+def test_a_cell_has_what_all_of_its_trials_had_and_a_note_where_they_differ() -> None:
     (found,) = summarize([CELL], [trial(durability=SAFE, block=block) for block in (1, 2)])
     assert found.durability == SAFE
     (unknown,) = summarize([CELL], [trial()])
     assert (unknown.durability, unknown.notes) == (None, [])
     (invalid,) = summarize([CELL], [trial(durability=SAFE, invalid=["no"])])
     assert invalid.durability == SAFE
-
-
-def test_trials_that_differ_leave_it_open_and_a_note_says_so() -> None:
     (found,) = summarize([CELL], [trial(durability=SAFE), trial(durability=FAST, block=2)])
     assert found.durability is None
     assert "its trials were not equally durable: 1 node, disk; 1 node, memory (5 s)" in found.notes

@@ -64,19 +64,21 @@ def test_a_loss_is_not_hidden_by_the_invalid_trial_it_happened_in() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "verdict"),
-    [({"compared": 64, "altered": 3}, "ALTERED 6 of 128 compared"), ({"stored": 102, "foreign": 2}, "FOREIGN 4")],
+    ("counts", "notes", "verdict"),
+    [
+        ({"compared": 64, "altered": 3}, [], "ALTERED 6 of 128 compared"),
+        (
+            {"compared": 64, "altered": 3},
+            ["x", f"3 of 64 {NOT_AS_SENT}n changed"],
+            "ALTERED 6 of 128 compared: n changed",
+        ),
+        ({"stored": 102, "foreign": 2}, [], "FOREIGN 4"),
+    ],
 )
-def test_altered_and_foreign_records_fail_the_cell(counts: dict[str, int], verdict: str) -> None:
+def test_altered_and_foreign_records_fail_the_cell(counts: dict[str, int], notes: list[str], verdict: str) -> None:
     audit = CLEAN.model_copy(update=counts)
-    cell = cell_of(trial(audit=audit), trial(audit=audit))
+    cell = cell_of(trial(audit=audit), trial(audit=audit, notes=notes))
     assert (cell.verdict, cell.passed) == (verdict, False)
-
-
-def test_what_is_altered_is_named() -> None:
-    audit = CLEAN.model_copy(update={"compared": 64, "altered": 3})
-    cell = cell_of(trial(), trial(audit=audit, notes=["another", f"3 of 64 {NOT_AS_SENT}n changed; n from 7 to 8"]))
-    assert cell.verdict == "ALTERED 3 of 64 compared: n changed; n from 7 to 8"
 
 
 def test_a_check_of_the_content_that_could_not_be_made_is_not_ok_and_no_fault_and_has_no_rate() -> None:
