@@ -60,21 +60,10 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Backlog = Annotated[int, Field(gt=0, le=10**9)]
 Rate = Annotated[float, Field(gt=0, le=10**8)]
 Multiples = Annotated[tuple[Count, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)]
-Rates = Annotated[
-    tuple[Rate, ...], BeforeValidator(_one_or_more), Field(strict=False, min_length=1), AfterValidator(_distinct)
-]
-Readers = Annotated[
-    tuple[Annotated[int, Field(ge=0, le=100)], ...],
-    BeforeValidator(_one_or_more),
-    Field(strict=False, min_length=1),
-    AfterValidator(_distinct),
-]
-Reads = Annotated[
-    tuple[Annotated[float, Field(ge=0, le=10_000)], ...],
-    BeforeValidator(_one_or_more),
-    Field(strict=False),
-    AfterValidator(_distinct),
-]
+Several = Annotated[tuple[Number, ...], BeforeValidator(_one_or_more), Field(strict=False), AfterValidator(_distinct)]
+Rates = Annotated[Several[Rate], Field(min_length=1)]
+Readers = Annotated[Several[Annotated[int, Field(ge=0, le=100)]], Field(min_length=1)]
+Reads = Several[Annotated[float, Field(ge=0, le=10_000)]]
 
 
 def named_path(value: str, info: ValidationInfo, is_one: Callable[[Path], bool]) -> str:
