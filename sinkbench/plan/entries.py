@@ -37,10 +37,6 @@ def _as_text(value: object) -> object:
     raise mistake(f"{{name}} must be text, a number, true or false, found {shown(value)}")
 
 
-def _number_as_text(value: object) -> object:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 def _one_or_more(value: object) -> object:
     return [value] if isinstance(value, int | float) and not isinstance(value, bool) else value
 
@@ -52,7 +48,7 @@ def _distinct(values: tuple[Number, ...]) -> tuple[Number, ...]:
     return values
 
 
-Acks = Annotated[Literal["all", "1", "0"], BeforeValidator(_number_as_text)]
+Acks = Annotated[Literal["all", "1", "0"], BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 Text = Annotated[str, BeforeValidator(_as_text)]
 Count = Annotated[int, Field(gt=0, le=2**31 - 1)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]

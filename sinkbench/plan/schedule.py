@@ -46,15 +46,6 @@ def limits_in_blocks(plan: Plan, limits: Iterable[Limit]) -> list[LimitOf]:
     return [LimitOf(limit.sink, limit.way) for limit in limits if limit.batch and limit.connections]
 
 
-def with_limits(cells: Sequence[Cell], limits: Sequence[LimitOf], seed: str) -> list[Cell | LimitOf]:
-    """Inserts each limit among the cells of a block, at a place drawn from `seed`; the cells keep their order."""
-    draw = random.Random(seed)
-    steps: list[Cell | LimitOf] = list(cells)
-    for limit in limits:
-        steps.insert(draw.randint(0, len(steps)), limit)
-    return steps
-
-
 @dataclass(frozen=True)
 class BlockLeft:
     """The rest of a block, in order; `number` counts from 1."""
@@ -86,9 +77,14 @@ def blocks_left(
     beside = limits_in_blocks(plan, limits)
     found = []
     for number, block in enumerate(blocks(cells, plan.most_blocks, plan.seed or 0), start=1):
+        # Each limit at a place that is drawn; the cells keep their order.
+        draw = random.Random(f"{plan.seed or 0} {number}")
+        every: list[Cell | LimitOf] = list(block)
+        for limit in beside:
+            every.insert(draw.randint(0, len(every)), limit)
         steps = [
             step
-            for step in with_limits(block, beside, f"{plan.seed or 0} {number}")
+            for step in every
             if ((number, step.key) not in taken if isinstance(step, Cell) else (number, step) not in measured)
         ]
         if steps:
