@@ -52,6 +52,10 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
     [
         (JDBC + "multipels: [1]", "2: unknown key 'multipels' in plan; did you mean 'mul"),
         (JDBC + "load:\n  records: a.ndjson\n  record_bytes: 512", "4: 'record_bytes' is for the records of noaa"),
+        (
+            JDBC + "load:\n  records: a.json\n  changes: {inserts: 1, updates: 0}",
+            "4: 'changes' is for the records of noaa",
+        ),
         (JDBC + "load:\n  key: customer.id", "3: 'key' is for records of your own; name them: records"),
         (JDBC + "load:\n  records: kafka://h:1/t\n  pace: recorded", "4: unknown key 'pace' in load"),
         (JDBC + "load:\n  changes: {inserts: 1, updates: 0, delete: 0}", "3: unknown key 'delete' in load.changes"),
