@@ -137,7 +137,12 @@ def _measured(figure: _Figure, a: StoredRun, b: StoredRun) -> list[Compared]:
             found.append(_looked_at(figure, a, b, one, other))
         elif only := one or other:
             found.append(Compared(only.cell, "not comparable", f"only run {'A' if one else 'B'} has it"))
-    verdicts = iter(_judged([each for each in found if isinstance(each, _Pair)]))
+    pairs = [each for each in found if isinstance(each, _Pair)]
+    alone = [(intervals.paired_p_value if pair.paired else intervals.p_value)(pair.a, pair.b) for pair in pairs]
+    corrected = intervals.holm(alone)
+    # The level at which the next p value would be significant.
+    level = intervals.ALPHA / max(1, sum(each > intervals.ALPHA for each in corrected))
+    verdicts = (_verdict(*each, len(pairs), level) for each in zip(pairs, alone, corrected, strict=True))
     return [next(verdicts) if isinstance(each, _Pair) else each for each in found]
 
 
@@ -227,17 +232,6 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
     found += [f"run {run}: {cell.verdict}" for run, cell in (("A", one), ("B", other)) if not cell.passed]
     found += [f"run {name}: {cell.at_least.text}" for name, cell in (("A", one), ("B", other)) if cell.at_least]
     return found
-
-
-def _judged(pairs: Sequence[_Pair]) -> list[Compared]:
-    alone = [(intervals.paired_p_value if pair.paired else intervals.p_value)(pair.a, pair.b) for pair in pairs]
-    corrected = intervals.holm(alone)
-    # The level at which the next p value would be significant.
-    left = sum(each > intervals.ALPHA for each in corrected)
-    return [
-        _verdict(pair, p, whole, len(pairs), intervals.ALPHA / max(1, left))
-        for pair, p, whole in zip(pairs, alone, corrected, strict=True)
-    ]
 
 
 def _verdict(pair: _Pair, alone: float, corrected: float, cells: int, level: float) -> Compared:
