@@ -21,7 +21,7 @@ from itertools import islice
 
 from rich.console import Console
 
-from sinkbench.live.page import LivePage
+from sinkbench.live.page import live_page
 from sinkbench.live.state import LiveRun
 from sinkbench.live.views import choose_ui
 from tests.support.liverun import INTERVAL_SECONDS, began, record, samples
@@ -72,7 +72,7 @@ def share(
     """The share of a core that the process takes while it shows a run for `seconds`."""
     live = LiveRun()
     with ExitStack() as opened:
-        address = opened.enter_context(LivePage(live, 0)).address if page else ""
+        address = opened.enter_context(live_page(live, 0)) if page else ""
         browsers = [
             subprocess.Popen([sys.executable, "-c", CLIENT, address], stdout=subprocess.PIPE, text=True)
             for _ in range(clients)

@@ -9,7 +9,7 @@ import typer
 from sinkbench.cli.options import OnStack, commands, say, the_stack
 from sinkbench.cli.plans import read_plan
 from sinkbench.doctor.diagnosis import as_values, diagnose, lines, screen
-from sinkbench.doctor.look import look
+from sinkbench.doctor.look import Look
 from sinkbench.doctor.rules import RULES
 from sinkbench.errors import EXIT_CHECK_FAILED, PlanError
 from sinkbench.secrets import redacted_values
@@ -31,7 +31,7 @@ def doctor(
     for a minute. Exit code 1 if something invalidates the race."""
     if plan is not None and connector is not None:
         raise PlanError("--connector: is for what runs; leave out the plan")
-    facts = look(the_stack(stack_name), CHECKOUT, None if plan is None else read_plan(plan), connector)
+    facts = Look(the_stack(stack_name), CHECKOUT, None if plan is None else read_plan(plan), connector).facts()
     found = diagnose(facts, RULES)
     if as_json:
         sys.stdout.write(json.dumps(redacted_values(as_values(found)), indent=2) + "\n")

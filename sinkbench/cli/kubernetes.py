@@ -18,7 +18,8 @@ from sinkbench.stack.tools import run
 from sinkbench.suggest import did_you_mean
 
 app = commands()
-kubernetes = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+ABOUT = "Create, show and remove clusters in a Kubernetes namespace."
+kubernetes = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help=ABOUT)
 app.add_typer(kubernetes, name="kubernetes")
 
 FOLDER, PLAIN = CHECKOUT / "kubernetes", "plain"
@@ -31,11 +32,6 @@ READY = dict.fromkeys(OPERATED, "condition=Ready")
 READY["elasticsearch.elasticsearch.k8s.elastic.co"] = "jsonpath={.status.phase}=Ready"
 Overlay = Annotated[str, typer.Option(help="plain, small, published, large, or a folder of yours")]
 Namespace = Annotated[str, typer.Option(help="namespace for all of it")]
-
-
-@kubernetes.callback()
-def about() -> None:
-    """Create, show and remove clusters in a Kubernetes namespace."""
 
 
 @kubernetes.command()

@@ -21,14 +21,10 @@ from sinkbench.summary.cells import cpu_by_block
 from sinkbench.tables.screen import screen
 
 app = commands()
-group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+group = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Measure the noise and the overhead of measuring."
+)
 app.add_typer(group, name="selftest")
-
-
-@group.callback()
-def _group() -> None:
-    """Measure the noise and the overhead of measuring."""
-
 
 PIPELINE = "postgres/jdbc"
 Minutes = Annotated[float, typer.Option(min=1, max=1440, help="how long blocks are taken")]

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
 
@@ -39,25 +39,20 @@ DOWN = "the stack is down; `sinkbench up` starts it"
 NOT_OURS = "these machines belong to others"
 
 
-def look(stack: Stack, checkout: Path, plan: Plan | None = None, connector: str | None = None) -> Facts:
-    """Gathers facts about a stack, without changing or starting anything, and about a race of `plan` on it. Without one
-    the offsets of running connectors, or of this one alone, are watched until they move, for a minute at most."""
-    return Look(stack, checkout, plan, connector).facts()
-
-
+@dataclass
 class Look:
-    """Gathers facts step by step; `_unseen` has what cannot be seen."""
+    """Gathers facts about a stack, without changing or starting anything, and about a race of `plan` on it. Without one
+    the offsets of running connectors, or of `only` this one, are watched until they move, for a minute at most."""
 
-    def __init__(self, stack: Stack, checkout: Path, plan: Plan | None, only: str | None = None) -> None:
-        self._only = only
-        self._stack = stack
-        self._checkout = checkout
-        self._plan = plan
-        self._endpoints = stack.endpoints
-        self._unseen: dict[Area, str] = {}
+    stack: Stack
+    checkout: Path
+    plan: Plan | None = None
+    only: str | None = None
 
     def facts(self) -> Facts:
-        up = self._stack.start_id() is not None
+        self._endpoints = self.stack.endpoints
+        self._unseen: dict[Area, str] = {}
+        up = self.stack.start_id() is not None
         if not up:
             areas = Area.CONNECT, Area.KAFKA, Area.SINKS, Area.DATABASE, Area.POOLER, Area.CLUSTER
             self._unseen |= dict.fromkeys(areas, DOWN)
@@ -68,15 +63,15 @@ class Look:
             planned = self._planned(cells, refusals)
         topics = self._topics(there)
         there = self._watched(there, topics.keys())
-        if self._plan is not None and cells and not refusals and Area.CONNECT not in self._unseen:
-            refusals += self._refusals(self._plan, cells)
-        load = None if self._plan is None else self._plan.load
+        if self.plan is not None and cells and not refusals and Area.CONNECT not in self._unseen:
+            refusals += self._refusals(self.plan, cells)
+        load = None if self.plan is None else self.plan.load
         return Facts(
-            workers=self._stack.workers,
+            workers=self.stack.workers,
             worker=next(iter(self._endpoints.connect.values()), "WORKER"),
             worker_curl=curl(self._endpoints.connect_access),
             shared=self._endpoints.shared,
-            plan=None if self._plan is None else self._plan.name,
+            plan=None if self.plan is None else self.plan.name,
             partitions=None if load is None else load.partitions,
             keys=None if load is None or load.own else load.keys,
             record_bytes=None if load is None or load.own else load.record_bytes,
@@ -89,11 +84,11 @@ class Look:
         )
 
     def _cells(self) -> tuple[list[Cell], list[str]]:
-        if self._plan is None:
+        if self.plan is None:
             return [], []
         try:
-            cells = expand(self._plan, self._stack.workers)
-            check_plan(self._plan, cells, self._stack)
+            cells = expand(self.plan, self.stack.workers)
+            check_plan(self.plan, cells, self.stack)
         except PlanError as error:
             return [], str(error).splitlines()
         return cells, []
@@ -101,7 +96,7 @@ class Look:
     def _refusals(self, plan: Plan, cells: list[Cell]) -> list[str]:
         """Why a race would end before its first trial, by the race's own checks."""
         try:
-            with closing(Cluster(self._stack, plan, self._checkout)) as cluster:
+            with closing(Cluster(self.stack, plan, self.checkout)) as cluster:
                 preflight(cluster, cells)
                 validate_configs(cluster, cells, lambda line: None)
         except UserError as error:
@@ -111,7 +106,7 @@ class Look:
     def _connected(self, up: bool) -> AbstractContextManager[ConnectCluster | None]:
         workers = self._endpoints.connect
         # Requests to a cluster without workers would be retried for a minute.
-        states = {state.name: state for state in self._stack.services()} if up else {}
+        states = {state.name: state for state in self.stack.services()} if up else {}
         dead = [states[name].detail for name in workers if name in states and states[name].state != "running"]
         if up and workers and len(dead) == len(workers):
             self._unseen[Area.CONNECT] = f"no worker answers: {dead[0] or 'it does not run'}"
@@ -125,14 +120,14 @@ class Look:
             return found
         try:
             self._names = connect.connectors()
-            for name in self._names if self._only is None else [self._only]:
+            for name in self._names if self.only is None else [self.only]:
                 # A trial's connector may be gone by now.
-                with nullcontext() if self._only else suppress(ConnectError):
+                with nullcontext() if self.only else suppress(ConnectError):
                     config, status = connect.config(name), connect.status(name)
                     if status is not None:
                         found.append(self._complete(self._running(name, config, status)))
         except ServiceError as error:
-            if self._only is not None:
+            if self.only is not None:
                 raise
             self._unseen[Area.CONNECT] = in_one_line(error)
             return []
@@ -149,7 +144,7 @@ class Look:
             # During a rebalance the placement of tasks means nothing.
             placement=placement(status, self._endpoints.worker_ids) if status.settled(len(status.tasks)) else {},
             failed=len(status.failed),
-            cause=failure(status, config, *logs_of(self._stack, name)),
+            cause=failure(status, config, *logs_of(self.stack, name)),
         )
 
     def _planned(self, cells: Sequence[Cell], refusals: list[str]) -> list[Connector]:
@@ -157,9 +152,9 @@ class Look:
         found: list[Connector] = []
         for cell in cells:
             try:
-                file = read_connector(self._checkout / "connectors" / f"{cell.pipeline}.json")
+                file = read_connector(self.checkout / "connectors" / f"{cell.pipeline}.json")
                 checkup = sink_kind(cell.sink).checkup
-                unsafe = checkup.target(self._checkout / (cell.target or checkup.file)) if checkup else ()
+                unsafe = checkup.target(self.checkout / (cell.target or checkup.file)) if checkup else ()
             except (PlanError, TargetError) as error:
                 refusals += str(error).splitlines()
                 continue
@@ -207,7 +202,7 @@ class Look:
         """Adds how far the connectors that run have read, and why one stands still, by a log."""
         running = [each for each in there if each.runs and each.topics and topics >= set(each.topics)]
         seen: dict[str, list[Reading]] = {each.name: [] for each in running}
-        if not seen or self._plan is not None:
+        if not seen or self.plan is not None:
             return there
         begun, left = time.monotonic(), [each for each in there if each.name in seen]
         try:
@@ -246,7 +241,7 @@ class Look:
 
     def _with(self, each: Connector, progress: Progress) -> Connector:
         """Adds its progress, and what a log says of it if it stands still."""
-        logs = logs_of(self._stack, each.name, time.time() - LOG_SECONDS, alone=len(self._names) == 1)
+        logs = logs_of(self.stack, each.name, time.time() - LOG_SECONDS, alone=len(self._names) == 1)
         told = (explained(log(), each.config) for log in logs if progress.stands_still)
         return replace(each, progress=progress, said=next(filter(None, told), ""))
 
@@ -272,7 +267,7 @@ class Look:
         return found
 
     def _machine(self, up: bool) -> Machine:
-        used = self._stack.usage()
+        used = self.stack.usage()
         free = used.free_bytes
         if free is None:
             self._unseen[Area.DISK] = NOT_OURS
@@ -283,7 +278,7 @@ class Look:
         available = psutil.virtual_memory().available
         if allowance is not None and allowance.memory_bytes is not None:
             available = min(available, allowance.memory_bytes)
-        need = 0 if up or self._stack.layout is None else needed_bytes(self._stack.layout)
+        need = 0 if up or self.stack.layout is None else needed_bytes(self.stack.layout)
         return Machine(available_bytes=available, needed_bytes=need, free_bytes=free, least_free_bytes=LEAST_FREE_BYTES)
 
 

@@ -1,7 +1,6 @@
 """The events of a run, and their words."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,10 +48,6 @@ class Events(Observer):
 
     def judged(self, summary: RunSummary) -> None:
         """The summary of the trials so far was written."""
-
-
-class Ui(Events, AbstractContextManager["Ui"]):
-    """A view of a run, shown from its entry to its exit."""
 
 
 def duration(seconds: float) -> str:

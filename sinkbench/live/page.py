@@ -13,6 +13,7 @@ import secrets
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib.resources import files
 
 import uvicorn
@@ -96,47 +97,41 @@ def _file(kind: str, *names: str) -> Callable[[Request], Response]:
     return lambda _request: Response(text, headers=HEADERS, media_type=kind)
 
 
-class Served:
-    """Serves an application at a host's port, 0: any free one. Raises SettingsError if it is not available.
+@contextmanager
+def served(app: Starlette, port: int, what: str, options: str, host: str = HOST) -> Iterator[str]:
+    """Serves an application at a host's port, 0: any free one; yields its address. SettingsError if it is not free.
 
     Its thread takes no signals and keeps no process alive."""
-
-    def __init__(self, app: Starlette, port: int, what: str, options: str, host: str = HOST) -> None:
-        try:
-            listener = socket.create_server((host, port))
-        except OSError as error:
-            # create_server's own text repeats the address.
-            why = (error.strerror or str(error)).partition(" (while")[0].lower()
-            raise SettingsError(
-                f"{what}: port {port} cannot be listened on ({why}); stop what listens"
-                f" there, or give another with {options}"
-            ) from None
-        for name in ("uvicorn.error", "sse_starlette", "asyncio"):
-            # A disconnected browser must not print to the terminal.
-            logging.getLogger(name).addHandler(logging.NullHandler())
-        self.address = f"http://{host}:{listener.getsockname()[1]}/"
+    try:
+        listener = socket.create_server((host, port))
+    except OSError as error:
+        # create_server's own text repeats the address.
+        why = (error.strerror or str(error)).partition(" (while")[0].lower()
+        raise SettingsError(
+            f"{what}: port {port} cannot be listened on ({why}); stop what listens"
+            f" there, or give another with {options}"
+        ) from None
+    for name in ("uvicorn.error", "sse_starlette", "asyncio"):
+        # A disconnected browser must not print to the terminal.
+        logging.getLogger(name).addHandler(logging.NullHandler())
+    with listener:
         # asyncio sets it only for sockets that name their protocol; without it each answer waits for 40 ms.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._server = uvicorn.Server(quiet_config(app, GRACE_SECONDS))
-        self._listener = listener
-        self._thread = threading.Thread(target=self._server.run, args=([listener],), name="http", daemon=True)
-
-    def __enter__(self) -> "Served":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        self._thread.join(GRACE_SECONDS + 1)
-        self._listener.close()
+        server = uvicorn.Server(quiet_config(app, GRACE_SECONDS))
+        thread = threading.Thread(target=server.run, args=([listener],), name="http", daemon=True)
+        thread.start()
+        try:
+            yield f"http://{host}:{listener.getsockname()[1]}/"
+        finally:
+            server.should_exit = True
+            thread.join(GRACE_SECONDS + 1)
 
 
-class LivePage(Served):
-    def __init__(self, live: LiveRun, port: int) -> None:
-        super().__init__(make_app(live), port, "live page", "--live-port or SINKBENCH_LIVE_PORT")
+def live_page(live: LiveRun, port: int) -> AbstractContextManager[str]:
+    return served(make_app(live), port, "live page", "--live-port or SINKBENCH_LIVE_PORT")
 
 
-def metrics_endpoint(live: LiveRun, at: str) -> Served:
+def metrics_endpoint(live: LiveRun, at: str) -> AbstractContextManager[str]:
     """The figures of a live run at any path, read when they are asked for. `at` is PORT on this machine alone, or
     HOST:PORT. Raises SettingsError if it is neither, or not available."""
     host, _, port = at.rpartition(":")
@@ -145,7 +140,7 @@ def metrics_endpoint(live: LiveRun, at: str) -> Served:
     registry = CollectorRegistry()
     registry.register(Families(lambda: _rows(live)))
     app = Starlette(routes=[Mount("/", make_asgi_app(registry))], middleware=[] if host else ONLY_HERE)
-    return Served(app, int(port), "metrics", "--metrics", host or HOST)
+    return served(app, int(port), "metrics", "--metrics", host or HOST)
 
 
 def _rows(live: LiveRun) -> Iterator[Row]:

@@ -52,8 +52,7 @@ class LastMinute:
         self._begin()
 
     def _begin(self) -> None:
-        self._points: deque[dict[str, float | None]] = deque(maxlen=MOST_POINTS)
-        self._cores: deque[dict[str, float]] = deque(maxlen=MOST_POINTS)
+        self._points: deque[Values] = deque(maxlen=MOST_POINTS)
         self._stored: tuple[float, int] | None = None
         self._used: dict[str, tuple[float, float]] = {}
 
@@ -73,8 +72,6 @@ class LastMinute:
             self._stored = now, stored
             lag = None if sample.in_topic is None else max(sample.in_topic - stored, 0)
         clients, servers = connection_peaks([sample])
-        point = {"seconds": round(now, 2), "rate": rate, "lag": lag, "clients": clients, "servers": servers}
-        self._points.append(point)
         cores: dict[str, float] = {}
         for name, used in sample.cpu_seconds.items():
             before = self._used.pop(name, None)
@@ -85,12 +82,13 @@ class LastMinute:
             if before is not None and used >= before[1]:
                 of = service_of(name)
                 cores[of] = round(cores.get(of, 0.0) + (used - before[1]) / (now - before[0]), 3)
-        self._cores.append(cores)
+        point = {"seconds": round(now, 2), "rate": rate, "lag": lag, "clients": clients, "servers": servers}
+        self._points.append({**point, "cpu": cores})
         return True
 
     def readings(self) -> Values:
-        services = dict.fromkeys(name for cores in self._cores for name in cores)
-        cpu = {name: [cores.get(name) for cores in self._cores] for name in services}
+        services = dict.fromkeys(name for point in self._points for name in point["cpu"])
+        cpu = {name: [point["cpu"].get(name) for point in self._points] for name in services}
         names = ("seconds", "rate", "lag", "clients", "servers")
         return {**{name: [point[name] for point in self._points] for name in names}, "cpu": cpu}
 

@@ -1,15 +1,17 @@
 """The user's view of a run: a line for each trial and, on a terminal, a line that moves below them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, cast
 
 from rich.console import Console
+from rich.status import Status
 from rich.text import Text
 
 from loadgen.reading import printable
-from sinkbench.live.events import Events, RunStep, Ui, duration, trial_line
+from sinkbench.live.events import Events, RunStep, duration, trial_line
 from sinkbench.live.state import LiveRun
 from sinkbench.results import TrialRecord
 from sinkbench.secrets import redacted
@@ -18,25 +20,15 @@ from sinkbench.secrets import redacted
 SILENT_SECONDS = 60.0
 
 
-class Lines(Ui):
+class Lines(Events):
     """Prints messages, each warm-up as it begins, and a line for each trial that ended."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, status: Status | None) -> None:
         self._console = console
+        self._status = status
         self._step = RunStep(0, 0, "", "trial")
         self._began = self._printed = time.monotonic()
         self._doing = ""
-        terminal = console.is_interactive and console.file.isatty()
-        self._status = console.status("", spinner="line", refresh_per_second=2) if terminal else None
-
-    def __enter__(self) -> Self:
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
 
     def say(self, line: str) -> None:
         self._printed = time.monotonic()
@@ -79,16 +71,9 @@ class Lines(Ui):
 class Both:
     """Passes events to a live run and to the user's view. An error of the live run ends only its events."""
 
-    def __init__(self, live: Events, person: Ui) -> None:
+    def __init__(self, live: Events, person: Events) -> None:
         self._live: Events | None = live
         self._person = person
-
-    def __enter__(self) -> Self:
-        self._person.__enter__()
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self._person.__exit__(*exception)
 
     def __getattr__(self, event: str) -> Callable[..., None]:
         return partial(self._tell, event)
@@ -103,7 +88,10 @@ class Both:
         getattr(self._person, event)(*details)
 
 
-def choose_ui(console: Console, live: LiveRun | None = None) -> Ui:
+@contextmanager
+def choose_ui(console: Console, live: LiveRun | None = None) -> Iterator[Events]:
     """The lines of a run, whose events also reach the live run, if any."""
-    lines = Lines(console)
-    return lines if live is None else cast("Ui", Both(live, lines))
+    terminal = console.is_interactive and console.file.isatty()
+    with console.status("", spinner="line", refresh_per_second=2) if terminal else nullcontext() as status:
+        lines = Lines(console, status)
+        yield lines if live is None else cast("Events", Both(live, lines))

@@ -186,7 +186,7 @@ class Plan(Section):
 
     @property
     def drains(self) -> bool:
-        return True
+        return self.mode in ("drain", "rescale")
 
     @property
     def most_blocks(self) -> int:

@@ -50,10 +50,8 @@ def check_targets(plan: Plan, endings: Mapping[str, str | None]) -> Iterator[str
         ending = endings.get(entry.sink)
         if entry.target is None or (ending is not None and entry.target.endswith(ending)):
             continue
-        where = plan.where("pipelines", index, "target")
-        fix = "leave it out" if ending is None else f"name a file that ends in {ending}"
-        what = "takes no target" if ending is None else f"takes no target {entry.target}"
-        yield f"{where}: the sink {entry.sink} {what}; {fix}"
+        told = "; leave it out" if ending is None else f" {entry.target}; name a file that ends in {ending}"
+        yield f"{plan.where('pipelines', index, 'target')}: the sink {entry.sink} takes no target{told}"
 
 
 def check_settings(

@@ -37,10 +37,6 @@ def _as_text(value: object) -> object:
     raise mistake(f"{{name}} must be text, a number, true or false, found {shown(value)}")
 
 
-def _number_as_text(value: object) -> object:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 def _one_or_more(value: object) -> object:
     return [value] if isinstance(value, int | float) and not isinstance(value, bool) else value
 
@@ -52,7 +48,7 @@ def _distinct(values: tuple[Number, ...]) -> tuple[Number, ...]:
     return values
 
 
-Acks = Annotated[Literal["all", "1", "0"], BeforeValidator(_number_as_text)]
+Acks = Annotated[Literal["all", "1", "0"], BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 Text = Annotated[str, BeforeValidator(_as_text)]
 Count = Annotated[int, Field(gt=0, le=2**31 - 1)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
@@ -60,21 +56,10 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Backlog = Annotated[int, Field(gt=0, le=10**9)]
 Rate = Annotated[float, Field(gt=0, le=10**8)]
 Multiples = Annotated[tuple[Count, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)]
-Rates = Annotated[
-    tuple[Rate, ...], BeforeValidator(_one_or_more), Field(strict=False, min_length=1), AfterValidator(_distinct)
-]
-Readers = Annotated[
-    tuple[Annotated[int, Field(ge=0, le=100)], ...],
-    BeforeValidator(_one_or_more),
-    Field(strict=False, min_length=1),
-    AfterValidator(_distinct),
-]
-Reads = Annotated[
-    tuple[Annotated[float, Field(ge=0, le=10_000)], ...],
-    BeforeValidator(_one_or_more),
-    Field(strict=False),
-    AfterValidator(_distinct),
-]
+Several = Annotated[tuple[Number, ...], BeforeValidator(_one_or_more), Field(strict=False), AfterValidator(_distinct)]
+Rates = Annotated[Several[Rate], Field(min_length=1)]
+Readers = Annotated[Several[Annotated[int, Field(ge=0, le=100)]], Field(min_length=1)]
+Reads = Several[Annotated[float, Field(ge=0, le=10_000)]]
 
 
 def named_path(value: str, info: ValidationInfo, is_one: Callable[[Path], bool]) -> str:

@@ -81,10 +81,6 @@ class ConstantLoadPlan(Plan):
     def constant_load(self) -> sections.PlanSustain:
         return self.sustain
 
-    @property
-    def drains(self) -> bool:
-        return False
-
 
 class CapacityPlan(ConstantLoadPlan):
     """What is the highest sustained rate?"""

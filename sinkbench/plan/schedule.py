@@ -46,15 +46,6 @@ def limits_in_blocks(plan: Plan, limits: Iterable[Limit]) -> list[LimitOf]:
     return [LimitOf(limit.sink, limit.way) for limit in limits if limit.batch and limit.connections]
 
 
-def with_limits(cells: Sequence[Cell], limits: Sequence[LimitOf], seed: str) -> list[Cell | LimitOf]:
-    """Inserts each limit among the cells of a block, at a place drawn from `seed`; the cells keep their order."""
-    draw = random.Random(seed)
-    steps: list[Cell | LimitOf] = list(cells)
-    for limit in limits:
-        steps.insert(draw.randint(0, len(steps)), limit)
-    return steps
-
-
 @dataclass(frozen=True)
 class BlockLeft:
     """The rest of a block, in order; `number` counts from 1."""
@@ -86,9 +77,14 @@ def blocks_left(
     beside = limits_in_blocks(plan, limits)
     found = []
     for number, block in enumerate(blocks(cells, plan.most_blocks, plan.seed or 0), start=1):
+        # Each limit at a place that is drawn; the cells keep their order.
+        draw = random.Random(f"{plan.seed or 0} {number}")
+        every: list[Cell | LimitOf] = list(block)
+        for limit in beside:
+            every.insert(draw.randint(0, len(every)), limit)
         steps = [
             step
-            for step in with_limits(block, beside, f"{plan.seed or 0} {number}")
+            for step in every
             if ((number, step.key) not in taken if isinstance(step, Cell) else (number, step) not in measured)
         ]
         if steps:
@@ -239,10 +235,7 @@ class CapacitySearch:
         self._rate = min(start, most)
         self._low: float | None = None
         self._high: float | None = None
-        self._brackets = 0
-        self._invalid = 0
         self._candidate: float | None = None
-        self._candidates = 0
         self._confirmed = 0
         self._ended = False
         self.path: list[SearchStep] = []
@@ -270,11 +263,9 @@ class CapacitySearch:
         step = SearchStep(offered=rate, outcome=outcome, growth_per_second=growth, confirms=confirms, problem=problem)
         self.path.append(step)
         if outcome == INVALID:
-            self._invalid += 1
-            if self._invalid >= MOST_INVALID:
+            if [each.outcome for each in self.path[-MOST_INVALID:]] == [INVALID] * MOST_INVALID:
                 self._give_up(f"{MOST_INVALID} trials at {self._rate:,.0f} records/s were invalid: {problem}")
             return
-        self._invalid = 0
         # UNCLEAR counts as not sustained: the lag may grow without bound.
         sustained = outcome == BOUNDED
         if confirms:
@@ -293,14 +284,13 @@ class CapacitySearch:
         elif self._low is not None and self._high is not None:
             self._rate = math.sqrt(self._low * self._high)
         else:
-            self._brackets += 1
+            bracketed = sum(step.outcome != INVALID for step in self.path)
             self._rate = min(self._rate * BRACKET_FACTOR if sustained else self._rate / BRACKET_FACTOR, self._most)
-            if self._brackets > MOST_BRACKET_STEPS or self._rate < LEAST_RATE:
+            if bracketed > MOST_BRACKET_STEPS or self._rate < LEAST_RATE:
                 self._give_up(f"not even {self.path[-1].offered:,.0f} records/s were sustained")
 
     def _try(self, rate: float) -> None:
         self._candidate = self._rate = rate
-        self._candidates += 1
         self._confirmed = 0
 
     def _confirm(self, sustained: bool) -> None:
@@ -309,8 +299,9 @@ class CapacitySearch:
             self._ended = self._confirmed >= self._confirmations
             return
         self._high = self._rate
-        if self._candidates >= MOST_CANDIDATES:
-            those = f"{self._candidates} candidates, the last {self._rate:,.0f} records/s"
+        failed = sum(step.confirms and step.outcome not in (BOUNDED, INVALID) for step in self.path)
+        if failed >= MOST_CANDIDATES:
+            those = f"{failed} candidates, the last {self._rate:,.0f} records/s"
             self._give_up(f"no rate could be confirmed: {those}, were sustained once and then were not")
         else:
             self._try(self._rate / (1 + self._precision))

@@ -143,29 +143,23 @@ class KafkaLoad(Section):
 
     @model_validator(mode="after")
     def _is_one_at_a_time(self) -> Self:
-        # A stored plan has every key, so that only another value than the default was asked for.
         unused = ("producers", "records_per_second", "compression", "linger_ms", "batch_bytes", "constant")
-        wrong = [key for key in unused if getattr(self, key) != type(self).model_fields[key].default]
-        for key in [*wrong, *(["acks"] if self.acks == "0" else [])] if self.mode == "latency" else ():
+        for key in [*self._set_of(unused), *(["acks"] if self.acks == "0" else [])] if self.mode == "latency" else ():
             raise mistake(f"mode latency waits for each record, found {key}: {shown(getattr(self, key))}", key)
         return self
 
     @model_validator(mode="after")
     def _loadgen_makes_it(self) -> Self:
-        if self.by == "loadgen":
-            for key, is_wrong in {
-                "mode": self.mode == "latency",
-                "producers": self.producers > 1,
-                "readers": self.readers > 0,
-                "backfill_mb": self.backfill_mb is not None,
-                "traffic": self.traffic,
-                "record_bytes": self.record_bytes < LEAST_RECORD_BYTES,
-                "constant": self.constant,
-                "records_per_second": self.records_per_second is not None,
-            }.items():
-                if is_wrong:
-                    raise mistake(f"loadgen has no {key} of {shown(getattr(self, key))}; use by: perf-test", key)
+        special = {"mode": self.mode == "latency", "record_bytes": self.record_bytes < LEAST_RECORD_BYTES}
+        unused = ("producers", "readers", "backfill_mb", "traffic", "constant", "records_per_second")
+        wrong = [*(key for key, is_wrong in special.items() if is_wrong), *self._set_of(unused)]
+        for key in wrong if self.by == "loadgen" else ():
+            raise mistake(f"loadgen has no {key} of {shown(getattr(self, key))}; use by: perf-test", key)
         return self
+
+    def _set_of(self, keys: Sequence[str]) -> list[str]:
+        """Those with another value than the default: a stored plan has every key."""
+        return [key for key in keys if getattr(self, key) != type(self).model_fields[key].default]
 
 
 class PlanDrain(Section):

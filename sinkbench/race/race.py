@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from sinkbench.errors import ServiceError, StackError, TrialFailed
-from sinkbench.live.events import RunStep, Ui
+from sinkbench.live.events import Events, RunStep
 from sinkbench.plan import schedule
 from sinkbench.plan.cells import Cell
 from sinkbench.plan.plan import CapacityPlan
@@ -32,7 +32,7 @@ MOST_RETAKES = 3
 
 
 class Race:
-    def __init__(self, cluster: Cluster, journal: Journal, ui: Ui, seconds: float | None = None) -> None:
+    def __init__(self, cluster: Cluster, journal: Journal, ui: Events, seconds: float | None = None) -> None:
         """Begins no block that would end after `seconds`. Raises ValueError if its trials do not match the plan."""
         plan, cells, trials, limits = cluster.plan, journal.cells, journal.trials, journal.limits
         self._cluster = cluster

@@ -244,13 +244,13 @@ def _followed(live: LiveRun, ports: Ports, say: Callable[[str], None]) -> Iterat
     with ExitStack() as opened:
         # Imported here since most runs do not need them.
         if ports.page is not None:
-            from sinkbench.live.page import LivePage
+            from sinkbench.live.page import live_page
 
-            say(f"live: {opened.enter_context(LivePage(live, ports.page)).address}")
+            say(f"live: {opened.enter_context(live_page(live, ports.page))}")
         if ports.metrics is not None:
             from sinkbench.live.page import metrics_endpoint
 
-            say(f"metrics: {opened.enter_context(metrics_endpoint(live, ports.metrics)).address}metrics")
+            say(f"metrics: {opened.enter_context(metrics_endpoint(live, ports.metrics))}metrics")
         try:
             yield
         except SystemExit:

@@ -2,10 +2,10 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from sinkbench.analysis import intervals
 from sinkbench.analysis.rates import median_known
@@ -120,11 +120,7 @@ def compare(a: StoredRun, b: StoredRun) -> Comparison:
     of its trials is significant at 5 % for its whole table (`intervals`), and the interval of its ratio excludes 1.
     Cells of different arms are of one run: their trials are compared block by block."""
     pairs = [(one, other) for one, other in _pairs(a, b) if one and other]
-    disturbed = [
-        Difference(f"{one.cell} {each.what}", each.a, each.b)
-        for one, other in pairs
-        for each in _disturbances(a, b, one, other)
-    ]
+    disturbed = [each for one, other in pairs for each, *_ in _disturbances(a, b, one, other)]
     by = {name: _measured(figure, a, b) for name, figure in FIGURES.items()}
     known = {
         name: cells
@@ -141,7 +137,12 @@ def _measured(figure: _Figure, a: StoredRun, b: StoredRun) -> list[Compared]:
             found.append(_looked_at(figure, a, b, one, other))
         elif only := one or other:
             found.append(Compared(only.cell, "not comparable", f"only run {'A' if one else 'B'} has it"))
-    verdicts = iter(_judged([each for each in found if isinstance(each, _Pair)]))
+    pairs = [each for each in found if isinstance(each, _Pair)]
+    alone = [(intervals.paired_p_value if pair.paired else intervals.p_value)(pair.a, pair.b) for pair in pairs]
+    corrected = intervals.holm(alone)
+    # The level at which the next p value would be significant.
+    level = intervals.ALPHA / max(1, sum(each > intervals.ALPHA for each in corrected))
+    verdicts = (_verdict(*each, len(pairs), level) for each in zip(pairs, alone, corrected, strict=True))
     return [next(verdicts) if isinstance(each, _Pair) else each for each in found]
 
 
@@ -179,7 +180,9 @@ def _looked_at(figure: _Figure, a: StoredRun, b: StoredRun, one: CellSummary, ot
     if ratio is None or interval is None or few:
         why = f"{' and '.join(few)}, {fewest} are needed in each{_ranges(first, second)}"
         return replace(bare, verdict=TOO_FEW, why=why, ratio=ratio)
-    explained = _explained(_disturbances(a, b, one, other)) if figure.more == "faster" else {}
+    explained: dict[Verdict, str] = {}
+    for _, words, verdict in _disturbances(a, b, one, other) if figure.more == "faster" else ():
+        explained[verdict] = "; ".join(filter(None, [explained.get(verdict), words]))
     return _Pair(figure, name, first, second, ratio, interval, explained, paired)
 
 
@@ -201,13 +204,6 @@ def _ranges(a: Sequence[float], b: Sequence[float]) -> str:
 def _span(values: Sequence[float]) -> str:
     form = ",.0f" if max(values) >= 100 else ".1f"
     return f"{min(values):{form}} to {max(values):{form}}"
-
-
-def _explained(found: "Iterable[Disturbance]") -> dict[Verdict, str]:
-    sides: dict[Verdict, list[str]] = {}
-    for each in found:
-        sides.setdefault(each.explains, []).append(each.in_words)
-    return {verdict: "; ".join(words) for verdict, words in sides.items()}
 
 
 def _taken(run: StoredRun, cell: CellSummary) -> list[TrialRecord]:
@@ -238,17 +234,6 @@ def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -
     return found
 
 
-def _judged(pairs: Sequence[_Pair]) -> list[Compared]:
-    alone = [(intervals.paired_p_value if pair.paired else intervals.p_value)(pair.a, pair.b) for pair in pairs]
-    corrected = intervals.holm(alone)
-    # The level at which the next p value would be significant.
-    left = sum(each > intervals.ALPHA for each in corrected)
-    return [
-        _verdict(pair, p, whole, len(pairs), intervals.ALPHA / max(1, left))
-        for pair, p, whole in zip(pairs, alone, corrected, strict=True)
-    ]
-
-
 def _verdict(pair: _Pair, alone: float, corrected: float, cells: int, level: float) -> Compared:
     apart = not pair.interval.low <= 1 <= pair.interval.high
     verdict = pair.figure.more if pair.ratio > 1 else pair.figure.less
@@ -270,19 +255,12 @@ def _verdict(pair: _Pair, alone: float, corrected: float, cells: int, level: flo
     return replace(bare, verdict="no difference found", why=why, smallest_percent=100 * smallest)
 
 
-class Disturbance(NamedTuple):
-    """One kind of disturbance in a cell's trials in runs A and B, foreign load or stalls; it may explain a verdict."""
-
-    what: str
-    a: str
-    b: str
-    in_words: str
-    explains: Verdict
-
-
-def _disturbances(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> Iterator[Disturbance]:
-    """Large differences in disturbance of a cell's valid trials; in foreign load only if the machine's cores are known,
-    in words as `other load took 0.0 cores in run A, 0.5 cores in run B`."""
+def _disturbances(
+    a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary
+) -> Iterator[tuple[Difference, str, Verdict]]:
+    """Large differences in disturbance of a cell's valid trials, by foreign load or stalls, with the verdict that each
+    can explain; in foreign load only if the machine's cores are known, in words as `other load took 0.0 cores in run A,
+    0.5 cores in run B`."""
     cores = b.summary.environment.get("cpu_count")
     much = MUCH_FOREIGN * cores if isinstance(cores, int | float) else math.inf
     kinds: Sequence[tuple[str, str, Callable[[TrialRecord], float | None], float, Callable[[float], str]]] = (
@@ -294,7 +272,8 @@ def _disturbances(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSumma
         before, after = (median_known(map(of_trial, _taken(run, cell))) for run, cell in ((a, one), (b, other)))
         if before is not None and after is not None and abs(after - before) > most:
             words = f"{sentence} {shown(before)} in run A, {shown(after)} in run B"
-            yield Disturbance(what, shown(before), shown(after), words, "slower" if after > before else "faster")
+            found = Difference(f"{one.cell} {what}", shown(before), shown(after))
+            yield found, words, "slower" if after > before else "faster"
 
 
 def _stalled(trial: TrialRecord) -> float | None:

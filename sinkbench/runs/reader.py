@@ -119,7 +119,6 @@ class RunRow:
     """A folder below the results; `damage` says why there is no summary."""
 
     run: str
-    started: str | None
     summary: RunSummary | None
     damage: str = ""
 
@@ -200,13 +199,12 @@ def _folders(root: Path) -> list[Path]:
 
 
 def _row(folder: Path) -> RunRow:
-    started = (started_at(folder.name) or "").replace("T", " ").removesuffix("Z") or None
     try:
-        return RunRow(folder.name, started, load_summary(folder))
+        return RunRow(folder.name, load_summary(folder))
     except ResultsError as none:
         reason = str(none).removeprefix(f"{folder}: ")
     except UserError as damaged:
         reason = f"damaged: {str(damaged).removeprefix(f'{folder}/')}"
     except OSError as failed:
         reason = f"cannot be read ({failed.strerror}); check its permissions"
-    return RunRow(folder.name, started, None, reason)
+    return RunRow(folder.name, None, reason)

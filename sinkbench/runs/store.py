@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pydantic import JsonValue, ValidationError
-from ruamel.yaml import YAML
 
 from loadgen.reading import parse_json, printable, read_bytes
 from sinkbench.errors import UserError
@@ -75,7 +74,7 @@ class RunFolder:
         folder = cls(_make_unique(root, stem))
         with writing(folder.path):
             (folder.path / "samples").mkdir()
-            _replace(folder.plan_path, _clean_yaml(plan.show()))
+            _replace(folder.plan_path, to_yaml({key: redacted_values(value) for key, value in plan.whole().items()}))
             for pipeline in sorted({entry.pipeline for entry in plan.pipelines}):
                 _copy_text(connectors / f"{pipeline}.json", (folder.path / "connectors" / pipeline).parent)
             for sink, target in sorted({(entry.sink, entry.target) for entry in plan.pipelines if entry.target}):
@@ -181,13 +180,6 @@ def write_text(path: Path, text: str) -> None:
 def _clean_json(content: JsonValue, indent: int | None) -> str:
     separators = (",", ":") if indent is None else None
     return json.dumps(redacted_values(content), indent=indent, separators=separators, ensure_ascii=False) + "\n"
-
-
-def _clean_yaml(text: str) -> str:
-    if redacted(text) == text:
-        return text
-    content: dict[str, JsonValue] = YAML(typ="safe", pure=True).load(text)
-    return to_yaml({key: redacted_values(value) for key, value in content.items()})
 
 
 def _copy_text(source: Path, folder: Path) -> None:

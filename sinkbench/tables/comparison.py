@@ -12,7 +12,7 @@ from sinkbench.metrics.rate import rate_and_spread
 from sinkbench.results import RunSummary
 from sinkbench.runs.arms import compare_arms
 from sinkbench.runs.compare import RATE, Compared, Comparison
-from sinkbench.runs.reader import RunRow, StoredRun
+from sinkbench.runs.reader import RunRow, StoredRun, started_at
 from sinkbench.tables.cells import machine_in_words, resumed_in_words
 from sinkbench.tables.text import cut, new_table, plain_text, words
 
@@ -122,7 +122,8 @@ def remarks(comparison: Comparison) -> list[str]:
 def runs_table(rows: Sequence[RunRow]) -> str:
     heads = [words(head) for head in ("started (UTC)", "plan", "machine", "stack", "trials", "complete", "passed", "")]
     heads[4].justify = "right"
-    texts = [(row.run, row.started or NOT_MEASURED, *_told(row)) for row in rows]
+    starts = ((started_at(row.run) or NOT_MEASURED).replace("T", " ").removesuffix("Z") for row in rows)
+    texts = [(row.run, start, *_told(row)) for row, start in zip(rows, starts, strict=True)]
     return plain_text([new_table("run", *heads, rows=texts)])
 
 

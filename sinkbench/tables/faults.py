@@ -28,19 +28,15 @@ def is_faults(summary: RunSummary) -> bool:
     return bool(summary.cells) and summary.cells[0].mode == "faults"
 
 
-def matrix_cells(summary: RunSummary) -> tuple[list[str], list[str], dict[tuple[str, str], CellSummary]]:
+def matrix_table(summary: RunSummary) -> Table:
     """The faults and the pipelines in the plan's order, and the cell of each pair. Each load or number of tasks is a
     separate pipeline, named by the cell's key without the fault."""
     places = {_place(cell): cell.label for cell in summary.cells}
     names = places if len(set(places.values())) == len(places) else {place: place for place in places}
-    found = {(cell.fault or "", names[_place(cell)]): cell for cell in summary.cells}
-    return list(dict.fromkeys(fault for fault, _ in found)), list(names.values()), found
-
-
-def matrix_table(summary: RunSummary) -> Table:
-    faults, pipelines, cells = matrix_cells(summary)
-    rows = [[fault, *(_in_short(cells.get((fault, each))) for each in pipelines)] for fault in faults]
-    return new_table("fault", *(words(each.replace("/", "/\n", 1)) for each in pipelines), rows=rows)
+    cells = {(cell.fault or "", names[_place(cell)]): cell for cell in summary.cells}
+    faults = dict.fromkeys(fault for fault, _ in cells)
+    rows = [[fault, *(_in_short(cells.get((fault, each))) for each in names.values())] for fault in faults]
+    return new_table("fault", *(words(each.replace("/", "/\n", 1)) for each in names.values()), rows=rows)
 
 
 def fault_line(summary: RunSummary) -> str:

@@ -36,7 +36,6 @@ class CellTable:
     """A table with one row per cell; `has` says whether a cell is in it, `needs` whether a run has it at all, `fits`
     whether it drops columns where it is too wide."""
 
-    key: str
     first: str | Callable[[RunSummary], str] = "pipeline"
     name: Callable[[CellSummary, RunSummary], str] = lambda cell, _: cell.label
     has: Callable[[CellSummary], object] = lambda _: True
@@ -55,28 +54,26 @@ def _marked(cell: CellSummary, summary: RunSummary) -> str:
     return folded(marked_name(cell, summary), _LONGEST_NAME)
 
 
-_KINDS = (
-    CellTable(CELLS, name=lambda cell, _: folded(cell.label, _LONGEST_NAME), has=lambda cell: cell.rescale is None),
-    CellTable(LOADS, fits=True),
-    CellTable(RESCALES, "rescale", has=lambda cell: cell.rescale is not None, fits=True),
-    CellTable(RECOVERIES),
-    CellTable(STATUS),
-    CellTable(READS, needs=known("reads_per_second")),
-    CellTable(CHANGES, "changes", _marked, lambda cell: cell.bloat or find(cell, "audit.stale") is not None),
-    CellTable(POOLS, "pooler", _marked, lambda cell: cell.pool is not None),
-    CellTable(DURABILITY, "durability", _marked, needs=known("durability")),
-    CellTable(
-        RESOURCES,
+TABLES = {
+    CELLS: CellTable(name=lambda cell, _: folded(cell.label, _LONGEST_NAME), has=lambda cell: cell.rescale is None),
+    LOADS: CellTable(fits=True),
+    RESCALES: CellTable("rescale", has=lambda cell: cell.rescale is not None, fits=True),
+    RECOVERIES: CellTable(),
+    STATUS: CellTable(),
+    READS: CellTable(needs=known("reads_per_second")),
+    CHANGES: CellTable("changes", _marked, lambda cell: cell.bloat or find(cell, "audit.stale") is not None),
+    POOLS: CellTable("pooler", _marked, lambda cell: cell.pool is not None),
+    DURABILITY: CellTable("durability", _marked, needs=known("durability")),
+    RESOURCES: CellTable(
         "memory and disk",
         _marked,
         needs=lambda run: any(map(_took, run.cells)),
         caption="All bytes are for each record.",
     ),
-    CellTable(
-        COSTS, lambda run: f"cost in {find(run, 'prices.currency')}", _marked, needs=lambda run: run.prices is not None
+    COSTS: CellTable(
+        lambda run: f"cost in {find(run, 'prices.currency')}", _marked, needs=lambda run: run.prices is not None
     ),
-)
-TABLES = {table.key: table for table in _KINDS}
+}
 
 
 def cell_table(key: str, summary: RunSummary, width: int = 140) -> Table | None:

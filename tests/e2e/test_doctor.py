@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from sinkbench.doctor import look as looking
 from sinkbench.doctor.diagnosis import Diagnosis, Found, diagnose
-from sinkbench.doctor.look import look
+from sinkbench.doctor.look import Look
 from sinkbench.doctor.rules import RULES, services
 from sinkbench.plan.plan import load_plan
 from sinkbench.services.connect import ConnectCluster
@@ -55,7 +55,7 @@ FRAIL = {"settings": {"index.translog.durability": "async"}}
 
 def examined(stack: Stack, plan: Path | None = None) -> Diagnosis:
     wanted = None if plan is None else load_plan(plan, CHECKOUT / "connectors")
-    return diagnose(look(stack, CHECKOUT, wanted), RULES)
+    return diagnose(Look(stack, CHECKOUT, wanted).facts(), RULES)
 
 
 def found(diagnosis: Diagnosis, code: str, subject: str | None = None) -> Found | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sinkbench.live.events import RunStep
-from sinkbench.live.page import LivePage
+from sinkbench.live.page import live_page
 from sinkbench.live.state import LiveRun
 from tests.support.browser import Browser
 from tests.support.liverun import CELLS, RUN, began, drained, record
@@ -44,11 +44,11 @@ def connection(text: str) -> str:
 def test_opened_in_the_middle_it_shows_all_there_is(
     browser: Browser, live: LiveRun, tmp_path: Path, width: int, dark: bool
 ) -> None:
-    with LivePage(live, 0) as page:
+    with live_page(live, 0) as page:
         begun = len(browser.requests())
-        browser.open(page.address, width, dark)
+        browser.open(page, width, dark)
         wait_for(browser, connection("live"))
-        assert all(address.startswith((page.address, "data:")) for address in browser.requests()[begun:])
+        assert all(address.startswith((page, "data:")) for address in browser.requests()[begun:])
         text = browser.evaluate("document.body.innerText")
         for part in (RUN, "trial 7 of 40", "about ", "draining: 7,", SCRIPT, "2 of 3 tasks FAILED", CELLS[-1].key):
             assert part in text, part
@@ -70,12 +70,12 @@ def test_opened_in_the_middle_it_shows_all_there_is(
 
 def test_it_finds_the_run_again_after_its_connection_dropped_and_hears_the_end(browser: Browser, live: LiveRun) -> None:
     (port,) = free_ports(1)
-    with LivePage(live, port) as page:
-        browser.open(page.address, 1280, dark=False)
+    with live_page(live, port) as page:
+        browser.open(page, 1280, dark=False)
         wait_for(browser, connection("live"))
     wait_for(browser, connection("connection lost, trying again"))
     live.say("said meanwhile")
-    with LivePage(live, port):
+    with live_page(live, port):
         wait_for(browser, connection("live"))
         assert browser.evaluate("document.querySelector('#lines li').textContent") == "said meanwhile"
         # What it had shown is not shown twice.
@@ -90,9 +90,9 @@ def test_it_finds_the_run_again_after_its_connection_dropped_and_hears_the_end(b
 
 
 def test_it_says_nothing_to_the_console(browser: Browser, live: LiveRun) -> None:
-    with LivePage(live, 0) as page:
+    with live_page(live, 0) as page:
         begun = len(browser.events)
-        browser.open(page.address, 360, dark=False)
+        browser.open(page, 360, dark=False)
         wait_for(browser, connection("live"))
         live.end("interrupted")
         wait_for(browser, connection("The run was interrupted"))

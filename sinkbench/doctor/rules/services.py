@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sinkbench.analysis.words import percent
-from sinkbench.doctor.configs import pool_of
+from sinkbench.doctor.configs import Pool, pool_of
 from sinkbench.doctor.diagnosis import Connector, Facts, Found, NotSeen
 from sinkbench.sinks.values import DataNode, Pooler
 
@@ -21,22 +20,8 @@ STAGES = {
 FAILS = "a task that gets no connection FAILS"
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """Connections that one connector needs at one time."""
-
-    by: Connector
-    least: int
-    most: int
-    less: str
-
-    @property
-    def words(self) -> str:
-        tasks = "1 task opens" if self.by.tasks == 1 else f"{self.by.tasks} tasks open"
-        return f"{tasks} {self.least}" + (f" to {self.most}" if self.most > self.least else "")
-
-
-def _asked(facts: Facts, *, pooled: bool) -> Iterator[_Asked | NotSeen]:
+def _asked(facts: Facts, *, pooled: bool) -> Iterator[tuple[Connector, Pool, str] | NotSeen]:
+    """The connectors with the connections that all tasks of each need at one time, and these in words."""
     for each in facts.in_question:
         if each.url is None or bool(each.pooled) != pooled:
             continue
@@ -44,7 +29,9 @@ def _asked(facts: Facts, *, pooled: bool) -> Iterator[_Asked | NotSeen]:
             yield NotSeen(f"how many connections a task of {each.config.get('connector.class')} opens is not known")
             continue
         less = f"lower {pool.fix}, use fewer tasks" if pool.fix else "use fewer tasks"
-        yield _Asked(each, each.tasks * pool.least, each.tasks * pool.most, less)
+        need = Pool(each.tasks * pool.least, each.tasks * pool.most, less)
+        words = "1 task opens" if each.tasks == 1 else f"{each.tasks} tasks open"
+        yield each, need, f"{words} {need.least}" + (f" to {need.most}" if need.most > need.least else "")
 
 
 def _pooler(facts: Facts) -> Pooler | None:
@@ -58,17 +45,18 @@ def too_many_connections(facts: Facts) -> Iterator[Found | NotSeen]:
         if isinstance(asked, NotSeen):
             yield asked
             continue
+        each, need, words = asked
         # Running connectors have their connections already.
-        used = database.used if asked.by.planned else database.used - (database.by_jdbc or 0)
+        used = database.used if each.planned else database.used - (database.by_jdbc or 0)
         free = database.most_connections - database.reserved - used
-        if asked.most > free:
+        if need.most > free:
             yield Found(
-                asked.by.label,
-                f"{asked.words} connections, and the database has {free} for them: {database.most_connections} at"
+                each.label,
+                f"{words} connections, and the database has {free} for them: {database.most_connections} at"
                 f" most, less {database.reserved} that are reserved and {used} of others",
-                FAILS if asked.least > free else "a pool that grows may find none left",
-                invalidates=asked.least > free,
-                values={"less": asked.less},
+                FAILS if need.least > free else "a pool that grows may find none left",
+                invalidates=need.least > free,
+                values={"less": need.fix},
             )
 
 
@@ -79,14 +67,15 @@ def small_pool(facts: Facts) -> Iterator[Found | NotSeen]:
         if isinstance(asked, NotSeen):
             yield asked
             continue
-        others = pooler.clients if asked.by.planned else 0
-        if asked.least > pooler.most_clients - others:
+        each, need, words = asked
+        others = pooler.clients if each.planned else 0
+        if need.least > pooler.most_clients - others:
             takes = f"which takes {pooler.most_clients}, less {others} of others"
-            text, fix = f"{asked.words} connections to the pooler, {takes}", f"raise max_client_conn, or {asked.less}"
-            yield Found(asked.by.label, text, FAILS, fix, invalidates=True)
-        if pooler.settings.size is not None and asked.by.tasks > pooler.settings.size:
-            text = f"{asked.by.tasks} tasks share {pooler.settings.size} connections to the database"
-            yield Found(asked.by.label, text)
+            text, fix = f"{words} connections to the pooler, {takes}", f"raise max_client_conn, or {need.fix}"
+            yield Found(each.label, text, FAILS, fix, invalidates=True)
+        if pooler.settings.size is not None and each.tasks > pooler.settings.size:
+            text = f"{each.tasks} tasks share {pooler.settings.size} connections to the database"
+            yield Found(each.label, text)
 
 
 def prepared_statements(facts: Facts) -> Iterator[Found]:

@@ -120,6 +120,8 @@ def test_every_command_takes_a_run_that_was_killed(whole: Path, tmp_path: Path, 
             lambda run: (run / "summary.json").write_text('{"format": 2}'),
             "has format 2, this sinkbench reads format 1;",
         ),
+        (lambda run: (run / "summary.json").write_text("[]"), "summary.json: is not the summary of a run (Input"),
+        (lambda run: (run / "summary.json").write_text('{"format": 1}'), "is not the summary of a run (run: "),
         (lambda run: (run / "trials.jsonl").write_text("{}\n"), "trials.jsonl:1: is not a trial"),
         (
             lambda run: [(run / name).unlink() for name in ("summary.json", "trials.jsonl")],
@@ -128,7 +130,7 @@ def test_every_command_takes_a_run_that_was_killed(whole: Path, tmp_path: Path, 
         (lambda run: [shutil.rmtree(run), run.mkdir()], "is no run, there is no summary.json in it"),
         (lambda run: shutil.rmtree(run), "there is no such file; name a run"),
     ],
-    ids=["torn summary", "future format", "damaged trial", "only begun", "empty folder", "no folder"],
+    ids=["torn", "future format", "list", "no fields", "damaged trial", "only begun", "empty folder", "no folder"],
 )
 @pytest.mark.parametrize("command", ["report", "compare", "export", "resume", "runs"])
 def test_every_command_refuses_a_damaged_run_in_one_line(

@@ -3,7 +3,6 @@
 import base64
 import html
 import json
-import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from urllib.parse import quote, quote_plus
 
 import duckdb
 import pytest
+from psutil import Process
 
 from sinkbench.errors import PlanError, TrialFailed, UserError
 from sinkbench.load.loadgens import Loadgens
@@ -145,20 +145,13 @@ def test_no_command_line_of_a_process_that_is_started_holds_a_secret() -> None:
     with_secrets |= {"sasl.username": USER, "sasl.password": SECRET}
     lines: list[str] = []
     with Loadgens(endpoints(kafka_settings=with_secrets)) as loadgens:
-        timer = threading.Timer(3.0, lambda: lines.extend(command_lines(child_of=os.getpid())))
+        timer = threading.Timer(3.0, lambda: lines.extend(" ".join(each.cmdline()) for each in Process().children()))
         timer.start()
         with pytest.raises(TrialFailed, match="no broker answers"):
             loadgens.load("tides", "r", 10, PlanLoad(), lambda _: None)
         timer.join()
     assert any("sinkbench.services.worker" in line for line in lines), lines
     assert [found_in(line) for line in lines] == [[] for _ in lines]
-
-
-def command_lines(child_of: int) -> list[str]:
-    """The command lines of the processes that one has started, as everybody on the machine sees them."""
-    tasks = Path(f"/proc/{child_of}/task").iterdir()
-    children = [pid for task in tasks for pid in (task / "children").read_text().split()]
-    return [Path(f"/proc/{pid}/cmdline").read_text() for pid in children]
 
 
 def test_a_file_that_cannot_be_read_is_named_and_not_what_is_in_it(tmp_path: Path) -> None:

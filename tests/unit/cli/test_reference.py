@@ -90,13 +90,6 @@ def test_every_key_and_every_setting_is_there_and_described() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
 
 
-def test_a_key_names_its_modes_where_its_section_has_others() -> None:
-    text = reference()
-    assert "- `sustain` (mapping): Modes sustain, capacity, faults: " in text
-    assert "- `sustain.seconds` (number above 0 to 86400, default 30): how long" in text
-    assert re.search(r"- `sustain\.backlog_records` \([^)]+, default null\): Mode faults: ", text)
-
-
 def test_the_page_has_the_exit_codes_and_nothing_that_is_html_or_of_this_machine() -> None:
     text = reference()
     assert "; 130 interrupted" in text

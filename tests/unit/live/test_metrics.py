@@ -20,8 +20,8 @@ from tests.support.trials import run_summary
 
 def asked(live: LiveRun) -> str:
     with metrics_endpoint(live, "0") as endpoint:
-        assert httpx.get(endpoint.address, headers={"Host": "evil.example"}).status_code == 400
-        return httpx.get(f"{endpoint.address}metrics").raise_for_status().text
+        assert httpx.get(endpoint, headers={"Host": "evil.example"}).status_code == 400
+        return httpx.get(f"{endpoint}metrics").raise_for_status().text
 
 
 def found(live: LiveRun) -> dict[tuple[str, ...], float]:
@@ -47,7 +47,7 @@ def live() -> LiveRun:
 
 def test_another_address_answers_other_machines_and_no_address_is_refused(live: LiveRun) -> None:
     with metrics_endpoint(live, "0.0.0.0:0") as endpoint:
-        port = endpoint.address.rpartition(":")[2]
+        port = endpoint.rpartition(":")[2]
         answer = httpx.get(f"http://127.0.0.1:{port}metrics", headers={"Host": "controller.sinkbench.svc"})
     assert answer.status_code == 200
     for wrong in ("", "here", "0.0.0.0:", "70000", "-1"):

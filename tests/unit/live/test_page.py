@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from sinkbench.cli.main import app
 from sinkbench.errors import SettingsError
-from sinkbench.live.page import LivePage
+from sinkbench.live.page import live_page
 from sinkbench.live.state import LiveRun
 from sinkbench.settings import CHECKOUT
 from tests.support.eventclient import Client
@@ -28,16 +28,16 @@ def live() -> LiveRun:
 
 
 @pytest.fixture
-def page(live: LiveRun) -> Iterator[LivePage]:
-    with LivePage(live, 0) as page:
+def page(live: LiveRun) -> Iterator[str]:
+    with live_page(live, 0) as page:
         yield page
 
 
-def test_opened_in_the_middle_it_gets_everything_and_then_what_changes(live: LiveRun, page: LivePage) -> None:
+def test_opened_in_the_middle_it_gets_everything_and_then_what_changes(live: LiveRun, page: str) -> None:
     began(live)
     drained(live, 20)
     live.ended(record())
-    with Client(page.address) as client:
+    with Client(page) as client:
         assert client.response.headers["content-type"].startswith("text/event-stream")
         whole = client.state()
         assert client.retry == 1000
@@ -53,9 +53,9 @@ def test_opened_in_the_middle_it_gets_everything_and_then_what_changes(live: Liv
 
 @pytest.mark.parametrize("ending", ["complete", "failed"])
 def test_a_browser_hears_the_end_and_then_the_server_is_gone(live: LiveRun, ending: Any) -> None:
-    with LivePage(live, 0) as page:
+    with live_page(live, 0) as page:
         began(live)
-        client = Client(page.address)
+        client = Client(page)
         client.state()
         live.ended(record())
         live.end(ending)
@@ -67,27 +67,27 @@ def test_a_browser_hears_the_end_and_then_the_server_is_gone(live: LiveRun, endi
     assert (parts["run"]["ending"], parts["cells"][0]["taken"]) == (ending, 1)
     assert not any(thread.name == "http" for thread in threading.enumerate())
     with pytest.raises(httpx.ConnectError):
-        httpx.get(page.address)
+        httpx.get(page)
 
 
 @pytest.mark.parametrize("name", ["", "page.css", "page.js"])
-def test_its_files_load_nothing_from_elsewhere(page: LivePage, name: str) -> None:
-    answer = httpx.get(page.address + name)
+def test_its_files_load_nothing_from_elsewhere(page: str, name: str) -> None:
+    answer = httpx.get(page + name)
     assert answer.status_code == 200
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert "server" not in answer.headers
     # The name of a format, which is not fetched.
     assert "//" not in answer.text.replace("http://www.w3.org/2000/svg", "").replace("// ", "")
-    assert "--paper" in httpx.get(page.address + "page.css").text
+    assert "--paper" in httpx.get(page + "page.css").text
 
 
-def test_a_foreign_host_is_refused_and_its_own_names_are_not(page: LivePage) -> None:
+def test_a_foreign_host_is_refused_and_its_own_names_are_not(page: str) -> None:
     for host in ("evil.example:18070", "127.0.0.1.evil.example", ""):
         for path in ("", "events", "page.js"):
-            assert httpx.get(page.address + path, headers={"Host": host}).status_code == 400
+            assert httpx.get(page + path, headers={"Host": host}).status_code == 400
     for host in ("localhost:9", "127.0.0.1", "LOCALHOST"):
-        assert httpx.get(page.address, headers={"Host": host}).status_code == 200
+        assert httpx.get(page, headers={"Host": host}).status_code == 200
 
 
 @pytest.mark.usefixtures("no_settings")

@@ -1,18 +1,10 @@
 """The line of a run that moves on a terminal of any size, and the lines where there is no terminal."""
 
 import io
-import os
-import pty
-import struct
-import termios
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from fcntl import ioctl
 from unittest.mock import Mock
 
 import pytest
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 
 from sinkbench.live.events import RunStep
 from sinkbench.live.state import LiveRun
@@ -20,43 +12,22 @@ from sinkbench.live.views import SILENT_SECONDS, choose_ui
 from tests.support.liverun import CELLS, Clock, began, drained, record
 
 
-@contextmanager
-def terminal(columns: int, height: int) -> Iterator[tuple[Console, int, list[bytes]]]:
-    """A console on a terminal of this size, its other end, and what has been written to it once the context is left."""
-    ours, theirs = pty.openpty()
-    resize(theirs, columns, height)
-    written: list[bytes] = []
-
-    def read() -> None:
-        try:
-            while more := os.read(ours, 1 << 16):
-                written.append(more)
-        except OSError:
-            return
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    with os.fdopen(theirs, "w", encoding="utf-8") as file:
-        console = Console(file=file, force_terminal=True, force_interactive=True, _environ={"TERM": "xterm"})
-        yield console, theirs, written
-    thread.join()
-    os.close(ours)
-
-
-def resize(file: int, columns: int, height: int) -> None:
-    ioctl(file, termios.TIOCSWINSZ, struct.pack("HHHH", height, columns, 0, 0))
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 def test_lines_stay_above_it_and_it_leaves_nothing_behind() -> None:
-    with terminal(80, 24) as (console, file, written), choose_ui(console) as ui:
+    console = Console(file=Terminal(), force_terminal=True, force_interactive=True, _environ={"TERM": "xterm"})
+    with choose_ui(console) as ui:
         began(ui)
         drained(ui, 5)
         ui.say("a line [of mine]")
-        resize(file, 40, 10)
+        console.size = ConsoleDimensions(40, 10)
         ui.ended(record())
-        resize(file, 7, 2)
+        console.size = ConsoleDimensions(7, 2)
         ui.say("another")
-    text = b"".join(written).decode()
+    text = console.file.getvalue()
     for line in ("a line [of mine]", f"{CELLS[0].key}: 81,000 records/s over 15.0 s", "another", "[1 of 40] "):
         assert line in text
     assert text.index("a line") < text.index("another")

@@ -94,7 +94,10 @@ def test_a_form_that_does_not_go_with_the_rest_of_the_plan_is_refused_with_its_l
         refuse(check_forms(read(tmp_path, *lines), COLUMNS))
 
 
-def test_records_of_ones_own_have_no_form(tmp_path: Path) -> None:
-    plan = read(tmp_path, f"pipelines: [{{pipeline: postgres/jdbc-row, {ROW}, form: row-schema}}]")
-    with pytest.raises(PlanError, match="--records: form of the plan makes records as noaa's are"):
-        plan.with_records("mine.ndjson", None)
+@pytest.mark.parametrize(
+    ("line", "made"),
+    [(entry(f"jdbc-row, {ROW}, form: row-schema"), "form"), (f"{JDBC}\nload: {{{CHANGES}}}", r"load\.changes")],
+)
+def test_records_of_ones_own_go_with_no_plan_that_makes_noaas(line: str, made: str, tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=f"--records: {made} of the plan makes records as noaa's are; name a plan"):
+        read(tmp_path, line).with_records("mine.ndjson", None)

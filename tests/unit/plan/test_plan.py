@@ -52,6 +52,10 @@ def test_an_entry_may_change_multiples_connector_keys_and_label(folder: Path, co
     [
         (JDBC + "multipels: [1]", "2: unknown key 'multipels' in plan; did you mean 'mul"),
         (JDBC + "load:\n  records: a.ndjson\n  record_bytes: 512", "4: 'record_bytes' is for the records of noaa"),
+        (
+            JDBC + "load:\n  records: a.json\n  changes: {inserts: 1, updates: 0}",
+            "4: 'changes' is for the records of noaa",
+        ),
         (JDBC + "load:\n  key: customer.id", "3: 'key' is for records of your own; name them: records"),
         (JDBC + "load:\n  records: kafka://h:1/t\n  pace: recorded", "4: unknown key 'pace' in load"),
         (JDBC + "load:\n  changes: {inserts: 1, updates: 0, delete: 0}", "3: unknown key 'delete' in load.changes"),
@@ -157,6 +161,8 @@ def test_the_digest_tells_what_is_measured_and_not_in_which_order(folder: Path, 
     assert plan.seeded().sha256 == plan.sha256
     assert plan_in(folder, "pipelines: [postgres/jdbc]\ntrials: 4", connectors).sha256 != plan.sha256
     assert plan_in(folder, "# why\npipelines:\n- pipeline: postgres/jdbc", connectors).sha256 == plan.sha256
+    priced = plan_in(folder, "pipelines: [postgres/jdbc]\nprices: {currency: EUR, core_hour: 1}", connectors)
+    assert ("currency: EUR" in priced.show(), priced.sha256) == (True, plan.sha256)
 
 
 @settings(max_examples=count(40, 8))
@@ -219,10 +225,3 @@ def test_what_has_no_price_is_none_and_a_record_is_kept_for_a_month(tmp_path: Pa
 def test_mistakes_in_prices_are_told_with_their_line(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(PlanError, match=f"/{said}"):
         prices_in(tmp_path, text)
-
-
-def test_prices_do_not_change_what_a_plan_measures() -> None:
-    bare = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
-    priced = Plan.model_validate({**bare.whole(), "prices": {"currency": "EUR", "core_hour": 1}})
-    assert priced.sha256 == bare.sha256
-    assert "currency: EUR" in priced.show()

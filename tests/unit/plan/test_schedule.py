@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -29,13 +30,13 @@ from sinkbench.results import Lag, Limit, LimitInBlock, TrialRecord
 from tests.support.counts import count
 from tests.support.present import present
 from tests.support.reasons import because
+from tests.support.trials import plan_of as any_plan
 from tests.support.trials import trial
 
 PIPELINES = ["postgres/jdbc", "elasticsearch/camel-bulk", "postgres/jdbc-pgbouncer"]
 
 
-def plan_of(**fields: object) -> Plan:
-    return Plan.model_validate({"name": "p", "pipelines": PIPELINES[:2], "seed": 7, **fields})
+plan_of = partial(any_plan, *PIPELINES[:2], seed=7)
 
 
 def taken(cell: Cell, block: int, **fields: object) -> TrialRecord:

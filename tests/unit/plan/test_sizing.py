@@ -37,24 +37,19 @@ def test_the_window_is_met_within_the_rounding_to_three_digits(rate: float, wind
     assert len(str(records).rstrip("0")) <= 3
 
 
-def test_the_slow_start_of_a_pilot_does_not_count() -> None:
+def test_the_slow_start_of_a_pilot_its_wait_before_the_first_record_and_its_rest_after_the_last_do_not_count() -> None:
     times = np.arange(0, 8.25, 0.25)
     warming = np.where(times < 4, times * 400, 1600 + (times - 4) * 2000)
     assert rate_from_pilot(times, warming) == pytest.approx(2000)
-
-
-def test_neither_the_wait_before_the_first_record_nor_the_rest_after_the_last_counts() -> None:
     times = np.arange(0, 20, 0.25)
     assert rate_from_pilot(times, np.clip((times - 3) * 1000, 0, 5000)) == pytest.approx(1000)
 
 
-def test_a_pilot_that_stored_all_between_two_samples_still_gives_a_rate() -> None:
-    assert rate_from_pilot([0, 1, 2, 3], [0, 0, 500, 500]) == pytest.approx(500)
-
-
-@pytest.mark.parametrize("stored", [[], [5], [0, 0, 0]])
-def test_a_pilot_without_progress_has_no_rate(stored: list[int]) -> None:
-    assert rate_from_pilot(range(len(stored)), stored) is None
+@pytest.mark.parametrize(("stored", "rate"), [([0, 0, 500, 500], 500), ([], None), ([5], None), ([0, 0, 0], None)])
+def test_a_pilot_has_a_rate_if_it_stored_all_between_two_samples_but_none_without_progress(
+    stored: list[int], rate: float | None
+) -> None:
+    assert rate_from_pilot(range(len(stored)), stored) == (rate and pytest.approx(rate))
 
 
 ANY = plan_of()

@@ -104,12 +104,3 @@ def test_other_records_take_the_queries_out_of_a_plan(checkout: Path) -> None:
     plan = read_text(checkout, f"queries: queries\n{sustain}").with_records("orders.json", None)
     assert (plan.queries, plan.sustain.reads_per_second) == (None, ())
     assert [cell.reads for cell in expand(plan, 3)] == [None]
-
-
-def test_changes_are_of_noaas_keys(checkout: Path) -> None:
-    changes = "changes: {inserts: 0.5, updates: 0.5}"
-    said = r"--records: load\.changes of the plan makes records as noaa's are; name a plan"
-    with pytest.raises(PlanError, match=said):
-        read_text(checkout, f"load: {{{changes}}}").with_records("orders.json", None)
-    with pytest.raises(PlanError, match=r"'changes' is for the records of noaa; those of a\.json have theirs"):
-        read_text(checkout, f"load: {{records: a.json, {changes}}}")

@@ -6,7 +6,7 @@ import pytest
 
 from sinkbench.errors import ReasonCode
 from sinkbench.results import CellSummary, Durability, PlanRef, Reason
-from sinkbench.tables.answers import answer_lines, at_least_in_words, published_lines
+from sinkbench.tables.answers import answer_lines, at_least_in_words
 from tests.support.trials import cell_summary, run_summary
 from tests.unit.summary.test_answers import CAMEL, POOL, QUERIES, doing, failed, not_final
 
@@ -75,14 +75,6 @@ def test_an_unfinished_run_is_resumed_and_a_missing_cell_named() -> None:
     (first,) = said(doing(INDEX, 1_000), doing(INDEXED, 26_000), plan=plan)
     # The plan that is raced without a name.
     assert first.endswith("`sinkbench race --trials 10`.")
-
-
-def test_the_published_pair_is_in_no_first_answer_and_says_what_it_compares() -> None:
-    cells = default_race()
-    assert not any("published" in line for line in said(*cells))
-    (published,) = published_lines(run_summary(*cells))
-    assert published.startswith("As published, postgres/jdbc stored 69.6 times as many records/s as elasticsearch/cam")
-    assert "this is batching and indexes, not the database" in published
 
 
 @pytest.mark.parametrize(("environment", "is_said"), [({"cpu_count": 2}, True), ({"cpu_count": 8}, False), ({}, False)])
