@@ -17,16 +17,12 @@ from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.engine import DockerEngine
 from tests.support.commands import QUICKLY_COMPILED, Run, succeeded
 from tests.support.latest import summary_of
+from tests.support.trials import quick_plan
 
 from .composed import OWNER, PROJECT, Raced, compose_in, log_with, sinkbench_in
 
 # Beside those of the local stack of tests/e2e, so that either may come first.
 PORTS = {"KAFKA": 19692, "ELASTICSEARCH": 19750, "POSTGRES": 15982, "PGBOUNCER": 16982}
-SMALL = """
-pipelines: [elasticsearch/camel-bulk]
-trials: 1
-drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 3}
-"""
 # A check of a worker that fails must show within a trial. Each takes a tenth of a second of CPU.
 USUAL = '{ <<: *health, test: [CMD, curl, -fsS, -o, /dev/null, "http://127.0.0.1:8083/connectors"] }'
 OFTEN = USUAL.replace("test:", "interval: 2s, test:")
@@ -62,7 +58,7 @@ def checkout(engine: DockerEngine, tmp_path_factory: pytest.TempPathFactory) -> 
     text = (copy / "docker-compose.yml").read_text()
     assert USUAL in text
     (copy / "docker-compose.yml").write_text(text.replace(USUAL, OFTEN))
-    (copy / "plans" / "small.yaml").write_text(SMALL)
+    (copy / "plans" / "small.yaml").write_text(quick_plan("elasticsearch/camel-bulk", warm_up=3))
     with pytest.MonkeyPatch.context() as patch:
         # A setting of other tests would give `sinkbench` other ports than `docker compose`, and so other containers.
         for name in [name for name in os.environ if name.startswith("SINKBENCH_")]:

@@ -14,21 +14,13 @@ from sinkbench.services.connect import ConnectCluster
 from sinkbench.stack.compose import ComposeStack
 from tests.support.commands import Run, refuses, started, succeeded
 from tests.support.latest import summary_of, trials_of
+from tests.support.trials import quick_plan
 from tests.support.waiting import until
 
 from .composed import OWNER, Raced, log_with
 
-POOLED = """
-pipelines: [postgres/jdbc-pgbouncer]
-trials: 1
-drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 2}
-"""
 # So small batches take as long on cold workers, so that the trial lasts long enough for something to happen in it.
-TROUBLED = """
-pipelines: [{pipeline: postgres/jdbc, overrides: {consumer.override.max.poll.records: "20"}}]
-trials: 1
-drain: {compiling_percent: 100, window_seconds: 8, pilot_seconds: 1, warm_up_seconds: 2}
-"""
+TROUBLED = quick_plan('{pipeline: postgres/jdbc, overrides: {consumer.override.max.poll.records: "20"}}', window=8)
 # Without the proxy that the engine may give each container on its way to other machines.
 CURL = ("curl", "-fsS", "--noproxy", "*", "-m", "10")
 SERVICES = {"kafka", "elasticsearch", "postgres", "pgbouncer", "connect"}
@@ -80,7 +72,7 @@ def test_more_workers_start_no_race_and_one_from_outside_gives_each_a_task_and_k
     assert done.returncode == 0, done.stderr
     assert "plan quick" not in log_with(checkout, "no race: the services were up already", 30)
     assert stack.workers == 4
-    (checkout / "plans" / "pooled.yaml").write_text(POOLED)
+    (checkout / "plans" / "pooled.yaml").write_text(quick_plan("postgres/jdbc-pgbouncer"))
     succeeded(sinkbench("race", "plans/pooled.yaml"))
     assert "loadgen-2" in sinkbench("status").stdout
     summary = summary_of(checkout)

@@ -16,6 +16,7 @@ from sinkbench.stack.compose import ComposeStack
 from sinkbench.topology import needed_bytes
 from tests.support.commands import Run, succeeded
 from tests.support.latest import summary_of
+from tests.support.trials import quick_plan
 
 from .composed import compose_in
 
@@ -65,12 +66,7 @@ services:
     environment: {SINKBENCH_TOPOLOGY: plans/two.yaml}
 volumes: {two-kafka: , two-kafka-2: , two-postgres: , two-postgres-2: }
 """
-PLAN = """
-pipelines: [elasticsearch/camel-bulk, postgres/jdbc]
-trials: 1
-load: {keys: 10_000}
-drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 1}
-"""
+PLAN = quick_plan("elasticsearch/camel-bulk", "postgres/jdbc", window=3, warm_up=1) + "load: {keys: 10_000}\n"
 SYNCHRONOUS = "SELECT application_name, state, sync_state FROM pg_stat_replication"
 
 

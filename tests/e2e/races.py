@@ -17,15 +17,12 @@ from sinkbench.stack import Endpoints
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.names import PREFIX
 from tests.support.commands import started
+from tests.support.trials import quick_plan
 from tests.support.waiting import until
 
 # Kafka waits so long for a consumer that is dead, before others get its partitions; by default 45 s.
 SOON_MISSED = '{pipeline: postgres/jdbc, overrides: {consumer.override.session.timeout.ms: "6000"}}'
-ONE = """
-pipelines: [postgres/jdbc]
-trials: 2
-drain: {compiling_percent: 100, window_seconds: 6, pilot_seconds: 1, warm_up_seconds: 2}
-"""
+ONE = quick_plan("postgres/jdbc", trials=2, window=6)
 
 
 class Quick(NamedTuple):

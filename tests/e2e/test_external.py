@@ -31,16 +31,12 @@ from tests.e2e.tlsdoor import door
 from tests.support.commands import Run, succeeded
 from tests.support.processwatch import Watch
 from tests.support.silent import At
+from tests.support.trials import quick_plan
 
 HTTP_PASSWORD = "swordfish-of-the-doors"  # noqa: S105
 SQL_PASSWORD = "swordfish-of-the-tables"  # noqa: S105
 WRONG = "not-the-swordfish"
 ROLE = "bench_external"
-PLAN = """
-pipelines: [postgres/jdbc, elasticsearch/camel-bulk]
-trials: 1
-drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 2}
-"""
 STACK = """
 kafka:
   bootstrap: BOOTSTRAP
@@ -147,7 +143,7 @@ def names_of_trials(stack: LocalStack) -> list[str]:
 def test_a_race_through_tls_and_passwords_measures_what_can_be_seen_and_stores_no_secret(
     stack: LocalStack, clusters: Clusters, sinkbench: Run
 ) -> None:
-    (clusters.folder / "mine.yaml").write_text(PLAN)
+    (clusters.folder / "mine.yaml").write_text(quick_plan("postgres/jdbc", "elasticsearch/camel-bulk", window=3))
     watch = Watch()
     with watch.going():
         done = sinkbench("race", "mine.yaml", "--stack", clusters.write())

@@ -24,14 +24,10 @@ from sinkbench.trial.names import is_ours
 from tests.e2e.races import left_behind
 from tests.support.commands import Run, started, succeeded
 from tests.support.latest import summary_of, trials_of
+from tests.support.trials import quick_plan
 
 KILLS = int(os.environ.get("KILLS", "2"))
 KILL_SECONDS = float(os.environ.get("KILL_SECONDS", "12"))
-PLAN = """
-pipelines: [postgres/jdbc, elasticsearch/camel-bulk]
-trials: 1
-drain: {compiling_percent: 100, window_seconds: 2.5, pilot_seconds: 1, warm_up_seconds: 2}
-"""
 # Begins as the names of trials do.
 SOMEBODYS = "tides_somebodys"
 CONFIG = {
@@ -83,7 +79,7 @@ def test_a_controller_that_is_killed_again_and_again_keeps_its_trials_and_leaves
     seed = int(os.environ.get("KILL_SEED", random.SystemRandom().randrange(1_000_000)))
     moments = random.Random(seed)
     print(f"KILL_SEED={seed}")
-    (tmp_path / "mine.yaml").write_text(PLAN)
+    (tmp_path / "mine.yaml").write_text(quick_plan("postgres/jdbc", "elasticsearch/camel-bulk", window=2.5))
     there, killed = left_behind(stack), 0
     while killed < KILLS:
         before = kept_lines(tmp_path)

@@ -25,7 +25,7 @@ from sinkbench.trial.names import PREFIX, Names, cleaning
 from tests.e2e.onetrial import index_with
 from tests.e2e.races import a_race, left_behind
 from tests.support.latest import summary_of
-from tests.support.trials import plan_in
+from tests.support.trials import plan_in, quick_plan
 
 PLAN = "pipelines: [elasticsearch/camel-bulk, postgres/jdbc]\nlimits: true\n"
 TARGET = f"{PREFIX}test_limits"
@@ -129,11 +129,7 @@ def test_no_consumer_reads_before_the_last_one_has_joined(bench: Cluster, monkey
 def test_the_limits_of_kafka_and_connect_are_found_and_ctrl_c_in_that_of_a_sink_leaves_nothing_behind(
     bench: Cluster, tmp_path: Path
 ) -> None:
-    plan = (
-        "pipelines: [postgres/jdbc]\nlimits: true\n"
-        "drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 1}"
-    )
-    with a_race(tmp_path, plan) as race:
+    with a_race(tmp_path, quick_plan("postgres/jdbc", trials=3, window=3, warm_up=1) + "limits: true\n") as race:
         output = ""
         # The next limit of the sink's begins as soon as its first has ended.
         while "limit of postgres: " not in output:

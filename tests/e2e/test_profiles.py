@@ -8,12 +8,9 @@ from sinkbench.stack.local import LocalStack
 from tests.e2e.races import stack_file
 from tests.support.commands import Run, succeeded
 from tests.support.latest import summary_of
+from tests.support.trials import quick_plan
 
-PLAN = """
-pipelines: [elasticsearch/reference-bulk]
-trials: 1
-drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 2}
-"""
+PLAN = quick_plan("elasticsearch/reference-bulk", window=3)
 
 
 def names_in(graph: Path) -> list[str]:

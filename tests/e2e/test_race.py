@@ -22,6 +22,7 @@ from tests.e2e.onetrial import one_trial
 from tests.support.commands import Run
 from tests.support.latest import summary_of, trials_of
 from tests.support.silent import When
+from tests.support.trials import quick_plan
 
 CONNECTIONS = """
 pipelines: [postgres/jdbc, postgres/jdbc-pgbouncer]
@@ -149,8 +150,7 @@ def test_direct_connections_run_out_at_24_tasks_and_pooled_ones_do_not(whole: Lo
 @pytest.mark.rare
 @pytest.mark.long
 def test_a_worker_killed_in_a_trial_makes_it_invalid_and_is_started_again(whole: LocalStack, tmp_path: Path) -> None:
-    plan = races.ONE.replace("trials: 2", "trials: 1").replace("postgres/jdbc", races.SOON_MISSED)
-    with races.a_race(tmp_path, plan) as race:
+    with races.a_race(tmp_path, quick_plan(races.SOON_MISSED, window=6)) as race:
         races.wait_for_draining(whole, "-001")
         time.sleep(1)
         whole.faults.do("kill", "connect-2")

@@ -25,7 +25,7 @@ def stack() -> Iterator[LocalStack]:
 def test_a_race_that_was_killed_is_read_and_taken_up_where_it_was(
     stack: LocalStack, sinkbench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with a_race(tmp_path, f"workers: 1\nmultiples: [3]{ONE}") as race:
+    with a_race(tmp_path, f"workers: 1\nmultiples: [3]\n{ONE}") as race:
         # The second of two trials.
         wait_for_draining(stack, "-002")
         os.killpg(race.pid, signal.SIGKILL)

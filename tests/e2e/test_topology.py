@@ -15,14 +15,10 @@ from sinkbench.sinks import open_sink
 from sinkbench.stack.local import LocalStack
 from tests.e2e.ownstacks import own_stack
 from tests.support.commands import Run, succeeded
+from tests.support.trials import quick_plan
 
 OFFSET = 1500
-PLAN = """
-pipelines: [elasticsearch/camel-bulk, postgres/jdbc]
-trials: 1
-load: {keys: 10_000}
-drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 1}
-"""
+PLAN = quick_plan("elasticsearch/camel-bulk", "postgres/jdbc", window=3, warm_up=1) + "load: {keys: 10_000}\n"
 # The published topology, but for its workers.
 TOPOLOGY = (CHECKOUT / "topologies" / "published.yaml").read_text().replace("connect: {nodes: 6", "connect: {nodes: 1")
 SYNCHRONOUS = "SELECT application_name, state, sync_state FROM pg_stat_replication"
