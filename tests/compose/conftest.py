@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,11 @@ from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.engine import DockerEngine
-from tests.support.commands import QUICKLY_COMPILED, Run, succeeded
+from tests.support.commands import QUICKLY_COMPILED, Run, sinkbench_in, succeeded
 from tests.support.latest import summary_of
 from tests.support.trials import quick_plan
 
-from .composed import OWNER, PROJECT, Raced, compose_in, log_with, sinkbench_in
+from .composed import OWNER, PROJECT, Raced, compose_in, log_with
 
 # Beside those of the local stack of tests/e2e, so that either may come first.
 PORTS = {"KAFKA": 19692, "ELASTICSEARCH": 19750, "POSTGRES": 15982, "PGBOUNCER": 16982}
@@ -81,14 +82,13 @@ def checkout(engine: DockerEngine, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture
 def compose(checkout: Path) -> Run:
     """Runs `docker compose` in the copy, as a user does."""
-    return lambda *arguments: compose_in(checkout, *arguments)
+    return partial(compose_in, checkout)
 
 
 @pytest.fixture
 def sinkbench(checkout: Path) -> Run:
     """Runs the command `sinkbench` of the copy, on this machine, and returns what came of it."""
-
-    return lambda *arguments, **options: sinkbench_in(checkout, *arguments, **options)
+    return partial(sinkbench_in, checkout)
 
 
 @pytest.fixture(scope="package")

@@ -7,23 +7,16 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
-import psycopg
 import pytest
 
-from sinkbench.settings import Settings, load_settings
+from sinkbench.settings import Settings
 from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.security import OF_CONTAINERS, kept_security
-from sinkbench.topology import needed_bytes
 from tests.e2e.onetrial import one_trial
-from tests.support.commands import Run, refuses, succeeded
-from tests.support.refusals import (
-    do_not_convince_who_trusts_another_authority,
-    refuse_plain_text,
-    refuse_wrong_passwords,
-)
+from tests.support.commands import Run, refuses, sinkbench_in, succeeded
+from tests.support.refusals import strangers_are_refused
 
-from .composed import PROJECT, compose_in, sinkbench_in
+from .composed import PROJECT, compose_in, settings_of
 
 RECORDS = 3_000
 # Two workers, since those ask one another; and PgBouncer, behind which is PostgreSQL.
@@ -41,13 +34,8 @@ def settings(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         patch.setenv("COMPOSE_FILE", "docker-compose.yml:docker-compose.secure.yml")
         patch.setenv("SINKBENCH_WORKERS", str(WORKERS))
         patch.setenv("SINKBENCH_HOME", str(tmp_path_factory.mktemp("secured") / "a home"))
-        found = load_settings(checkout)
-        if psutil.virtual_memory().available < needed_bytes(found.layout):
-            pytest.skip(f"it needs {needed_bytes(found.layout) / 1e9:.1f} GB of memory")
-        try:
+        with settings_of(checkout) as found:
             yield found
-        finally:
-            compose_in(checkout, "down", "--volumes", "--remove-orphans")
 
 
 @pytest.fixture(scope="module")
@@ -70,13 +58,7 @@ def test_the_pipelines_of_every_stack_run_on_secured_containers(
 
 
 def test_strangers_are_refused_by_each_service(secured: ComposeStack, tmp_path: Path) -> None:
-    endpoints = secured.endpoints
-    refuse_wrong_passwords(endpoints)
-    refuse_plain_text(endpoints)
-    do_not_convince_who_trusts_another_authority(endpoints, tmp_path)
-    with psycopg.connect(endpoints.sinks["postgres"].address) as connection:
-        rows = connection.execute("SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl").fetchall()
-    assert [version for (version,) in rows] == ["TLSv1.3"]
+    strangers_are_refused(secured.endpoints, tmp_path)
 
 
 def test_the_controllers_container_is_let_in(secured: ComposeStack, checkout: Path) -> None:

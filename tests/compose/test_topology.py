@@ -6,19 +6,17 @@ Last, since it starts containers of its own: those of other tests must be gone, 
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import psycopg
 import pytest
 
 from sinkbench.services.kafka import Kafka
-from sinkbench.settings import Settings, load_settings
+from sinkbench.settings import Settings
 from sinkbench.stack.compose import ComposeStack
-from sinkbench.topology import needed_bytes
 from tests.support.commands import Run, succeeded
 from tests.support.latest import summary_of
 from tests.support.trials import quick_plan
 
-from .composed import compose_in
+from .composed import compose_in, settings_of
 
 # One node of Elasticsearch needs nothing of the machine.
 TOPOLOGY = """
@@ -80,11 +78,8 @@ def settings(checkout: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Run) ->
     monkeypatch.setenv("SINKBENCH_TOPOLOGY", "plans/two.yaml")
     monkeypatch.setenv("COMPOSE_FILE", "docker-compose.yml:two.yml")
     monkeypatch.setenv("KAFKA_2_PORT", "19694")
-    found = load_settings(checkout)
-    if psutil.virtual_memory().available < needed_bytes(found.layout):
-        pytest.skip(f"it needs {needed_bytes(found.layout) / 1e9:.1f} GB of memory")
-    yield found
-    compose_in(checkout, "down", "--volumes", "--remove-orphans")
+    with settings_of(checkout) as found:
+        yield found
 
 
 @pytest.mark.rare

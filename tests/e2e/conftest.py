@@ -1,11 +1,9 @@
 """A real local stack for the end-to-end tests: its own data and ports, beside a stack that a user may have up."""
 
-import os
 import shutil
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -18,7 +16,7 @@ from sinkbench.sinks import Sink, open_sink
 from sinkbench.stack.local import LocalStack
 from tests.e2e.races import Quick
 from tests.support.browser import Browser, find
-from tests.support.commands import QUICKLY_COMPILED, Run, started, succeeded
+from tests.support.commands import QUICKLY_COMPILED, Run, sinkbench_in, started, succeeded
 from tests.support.eventclient import Client
 
 OFFSET = 500
@@ -48,7 +46,7 @@ def stack(settings: Settings) -> Iterator[LocalStack]:
     """The running stack."""
     stack = LocalStack(settings)
     stack.down()
-    succeeded(subprocess.run([sys.executable, "-m", "sinkbench", "up"], check=False, capture_output=True, text=True))
+    succeeded(sinkbench_in(Path.cwd(), "up", timeout=1500))
     yield stack
     stack.down()
     # The logs stay, for whoever asks why a test has failed.
@@ -110,9 +108,7 @@ def quick(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Quick:
                 news.append(found)
         output, _ = race.communicate(timeout=400)
     assert race.returncode == 0, output
-    show = [sys.executable, "-m", "sinkbench", "show", "--all"]
-    shown = subprocess.run(show, cwd=folder, check=True, capture_output=True, text=True).stdout
-    return Quick(folder, output, shown, news)
+    return Quick(folder, output, succeeded(sinkbench_in(folder, "show", "--all")).stdout, news)
 
 
 @pytest.fixture(scope="module")
@@ -127,11 +123,4 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def sinkbench(settings: Settings, tmp_path: Path) -> Run:
     """Runs the command `sinkbench` in a folder of its own and returns what came of it."""
-
-    def run(*arguments: str, timeout: float = 400) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "sinkbench", *arguments]
-        return subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=timeout, env=os.environ
-        )
-
-    return run
+    return partial(sinkbench_in, tmp_path)

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -22,7 +21,7 @@ from sinkbench.sinks import open_sink, sinks_of
 from sinkbench.stack.local import PLUGINS, LocalStack
 from sinkbench.trial.cluster import Cluster
 from tests.e2e.races import remove_connectors
-from tests.support.commands import Run, refuses, succeeded
+from tests.support.commands import Run, loadgen, refuses, succeeded
 from tests.support.trials import plan_in
 from tests.support.waiting import until
 
@@ -60,9 +59,8 @@ def topic(stack: LocalStack) -> Iterator[str]:
         sink = open_sink(name, stack.endpoints, CHECKOUT)
         sink.offer_default()
         sink.close()
-    command = [sys.executable, "-m", "loadgen", "run", "--bootstrap", stack.endpoints.kafka, "--topic", "tides"]
-    command += ["--count", str(RECORDS), "--partitions", "24"]
-    subprocess.run(command, check=True, capture_output=True)
+    to = ("--bootstrap", stack.endpoints.kafka, "--topic", "tides")
+    succeeded(loadgen(*to, "--count", str(RECORDS), "--partitions", "24"))
     yield "tides"
     kafka.delete_topic("tides")
     kafka.create_topic("tides", 24)

@@ -1,8 +1,6 @@
 """The doctor on the real stack: what is wrong is found, with its figure, and a stack that is well shows nothing."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -24,7 +22,7 @@ from sinkbench.stack import Stack
 from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.local import LocalStack
 from tests.e2e.races import remove_connectors, stack_file
-from tests.support.commands import Run, succeeded
+from tests.support.commands import Run, loadgen, succeeded
 from tests.support.ports import free_ports
 from tests.support.trials import config_of
 from tests.support.waiting import until
@@ -167,8 +165,8 @@ def connect(stack: LocalStack, kafka: Kafka) -> Iterator[ConnectCluster]:
 @pytest.fixture
 def skewed(stack: LocalStack, kafka: Kafka) -> Iterator[str]:
     """A topic whose records all have one key."""
-    command = [sys.executable, "-m", "loadgen", "run", "--bootstrap", stack.endpoints.kafka, "--topic", TOPIC]
-    subprocess.run([*command, "--count", "2000", "--partitions", "3", "--keys", "1"], check=True, capture_output=True)
+    to = ("--bootstrap", stack.endpoints.kafka, "--topic", TOPIC)
+    succeeded(loadgen(*to, "--count", "2000", "--partitions", "3", "--keys", "1"))
     yield TOPIC
     kafka.delete_topic(TOPIC)
 

@@ -15,18 +15,9 @@ from loadgen.options import Load
 from sinkbench.errors import StackError
 from sinkbench.services.kafka import Kafka
 from tests.e2e.topics import records_of
-from tests.support.commands import refuses
+from tests.support.commands import loadgen, refuses
 
 CLOSED_PORT = "127.0.0.1:9"
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "loadgen", "run", *arguments]
-
-
-def loadgen(*arguments: str) -> subprocess.CompletedProcess[str]:
-    asked = command(*arguments, "--no-progress")
-    return subprocess.run(asked, capture_output=True, text=True, check=False, timeout=120)
 
 
 def test_each_seq_is_in_the_topic_exactly_once_and_as_the_summary_says(
@@ -156,8 +147,10 @@ def test_records_that_the_broker_refuses_are_counted_and_make_exit_code_1(
 
 
 def test_an_interrupted_load_accounts_for_what_it_sent(bootstrap: str, kafka: Kafka, topic: str) -> None:
-    asked = command("--bootstrap", bootstrap, "--topic", topic, "--duration", "60", "--rate", "2000")
-    process = subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    asked = ("--bootstrap", bootstrap, "--topic", topic, "--duration", "60", "--rate", "2000")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "loadgen", "run", *asked], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert " records acknowledged, " in process.stderr.readline()
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=30)

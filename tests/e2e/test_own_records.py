@@ -4,7 +4,6 @@ import gzip
 import json
 import shutil
 import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -30,7 +29,7 @@ from sinkbench.sinks.postgres.sink import PostgresSink
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import one_trial
 from tests.e2e.topics import records_of
-from tests.support.commands import Run, refuses, succeeded
+from tests.support.commands import Run, loadgen, refuses, succeeded
 from tests.support.latest import summary_of
 
 PLAN = """
@@ -163,11 +162,6 @@ def test_a_pipeline_that_stores_one_row_a_key_is_audited_by_key(
     assert (audit.stored, audit.superseded, audit.lost, audit.compared, audit.clean) == (3, 57, 0, 3, True), record
 
 
-def copy(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "loadgen", "run", "--no-progress", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-
-
 def test_a_topic_is_copied_with_its_keys_in_the_order_of_their_times(bootstrap: str, kafka: Kafka, topic: str) -> None:
     kafka.create_topic(topic, 3)
     producer = Producer({"bootstrap.servers": bootstrap})
@@ -178,7 +172,7 @@ def test_a_topic_is_copied_with_its_keys_in_the_order_of_their_times(bootstrap: 
     producer.flush(10)
     source = f"kafka://{bootstrap}/{topic}"
     to = ("--bootstrap", bootstrap, "--topic", f"{topic}-copy")
-    done = succeeded(copy(*to, "--records", source, "--count", "3", "--run", "r"))
+    done = succeeded(loadgen(*to, "--records", source, "--count", "3", "--run", "r"))
     assert "1 of them have no key" in done.stderr
     assert "1 without a value are left out" in done.stderr
     copied = sorted(records_of(kafka, f"{topic}-copy"), key=lambda each: json.loads(each.value())["bench"]["seq"])
@@ -212,9 +206,11 @@ def test_a_topic_is_read_up_to_its_end_at_the_start_though_more_is_written(
     assert (record.audit.stored, record.audit.clean, record.audit.checked) == (100, True, 100), record.invalid
     producer.produce(topic, b"no JSON")
     producer.flush(10)
-    refused = refuses(copy("--bootstrap", bootstrap, "--topic", f"{topic}-copy", "--records", source, "--count", "3"))
+    refused = refuses(
+        loadgen("--bootstrap", bootstrap, "--topic", f"{topic}-copy", "--records", source, "--count", "3")
+    )
     assert f"{source}, partition 0, offset 51: is no JSON" in refused.stderr
-    absent = copy("--bootstrap", bootstrap, "--topic", f"{topic}-copy", "--records", f"{source}-no", "--count", "3")
+    absent = loadgen("--bootstrap", bootstrap, "--topic", f"{topic}-copy", "--records", f"{source}-no", "--count", "3")
     assert absent.returncode == 2
     assert "there is no such topic to read" in absent.stderr
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import httpx
-import psycopg
 import pytest
 import trustme
 
@@ -28,11 +27,7 @@ from tests.e2e.onetrial import one_trial
 from tests.e2e.ownstacks import own_stack
 from tests.e2e.races import remove_connectors
 from tests.support.processwatch import Watch
-from tests.support.refusals import (
-    do_not_convince_who_trusts_another_authority,
-    refuse_plain_text,
-    refuse_wrong_passwords,
-)
+from tests.support.refusals import strangers_are_refused
 from tests.support.silent import Silent
 from tests.support.trials import config_of
 from tests.support.waiting import until
@@ -104,16 +99,10 @@ def test_kafkas_own_programs_produce_and_consume_and_show_no_secret(
     assert [line for line in watch.seen if security.passwords["kafka"] in line] == []
 
 
-def test_connections_to_postgres_are_encrypted(secured: LocalStack) -> None:
-    with psycopg.connect(secured.endpoints.sinks["postgres"].address) as connection:
-        rows = connection.execute("SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl").fetchall()
-    assert [version for (version,) in rows] == ["TLSv1.3"]
-
-
-def test_strangers_are_refused_by_each_service(secured: LocalStack, tmp_path: Path) -> None:
-    refuse_wrong_passwords(secured.endpoints)
-    refuse_plain_text(secured.endpoints)
-    do_not_convince_who_trusts_another_authority(secured.endpoints, tmp_path)
+def test_strangers_are_refused_by_each_service_and_connections_are_encrypted(
+    secured: LocalStack, tmp_path: Path
+) -> None:
+    strangers_are_refused(secured.endpoints, tmp_path)
 
 
 @pytest.mark.parametrize("port", ["kafka_controller_port", "elasticsearch_transport_port"])
