@@ -17,10 +17,10 @@ from sinkbench.race.preparation import unread, validate_configs
 from sinkbench.services.connect import ConnectCluster, is_even, placement
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import open_sink, sinks_of
+from sinkbench.sinks import open_sink
 from sinkbench.stack.local import PLUGINS, LocalStack
 from sinkbench.trial.cluster import Cluster
-from tests.e2e.races import remove_connectors
+from tests.e2e.races import offer_defaults, remove_connectors
 from tests.support.commands import Run, loadgen, refuses, succeeded
 from tests.support.trials import plan_in
 from tests.support.waiting import until
@@ -54,11 +54,7 @@ def topic(stack: LocalStack) -> Iterator[str]:
     """The topic that the files name, with some records in it, and what they write to."""
     kafka = Kafka(stack.endpoints.kafka)
     kafka.delete_topic("tides")
-    # A test of the sinks may have had the alias stand for an index of its own.
-    for name in sinks_of(stack.endpoints):
-        sink = open_sink(name, stack.endpoints, CHECKOUT)
-        sink.offer_default()
-        sink.close()
+    offer_defaults(stack)
     to = ("--bootstrap", stack.endpoints.kafka, "--topic", "tides")
     succeeded(loadgen(*to, "--count", str(RECORDS), "--partitions", "24"))
     yield "tides"

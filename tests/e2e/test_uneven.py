@@ -24,7 +24,7 @@ from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
 from tests.e2e.onetrial import NAMES, index_with, one_trial, reasons_but_size
 from tests.e2e.ownstacks import own_stack
-from tests.e2e.races import remove_connectors
+from tests.e2e.races import cluster_set, remove_connectors
 from tests.support.silent import At, Silent
 from tests.support.trials import plan_in
 from tests.support.waiting import until
@@ -35,6 +35,8 @@ LOAD = f"trials: 1\nload: {{partitions: {PARTITIONS}}}\ndrain: {{compiling_perce
 BROKERS = ("kafka", "kafka-2", "kafka-3")
 BULK, JDBC = "elasticsearch/camel-bulk", "postgres/jdbc"
 SOMEBODYS = "tides_somebodys"
+NO_REBALANCE = {"cluster.routing.rebalance.enable": "none"}
+LEFT_OUT = {"cluster.routing.allocation.exclude._name": "elasticsearch-3"}
 
 pytestmark = [pytest.mark.long, pytest.mark.rare]
 
@@ -66,17 +68,6 @@ def test_what_nobody_has_touched_is_spread_evenly_and_its_trial_counts(
     assert (record.audit.stored, record.audit.lost) == (RECORDS, 0)
 
 
-@contextmanager
-def cluster_set(stack: LocalStack, name: str, value: str) -> Iterator[None]:
-    """Elasticsearch's cluster is set so."""
-    settings = f"{stack.endpoints.sinks['elasticsearch'].address}/_cluster/settings"
-    httpx.put(settings, json={"persistent": {name: value}}).raise_for_status()
-    try:
-        yield
-    finally:
-        httpx.put(settings, json={"persistent": {name: None}}).raise_for_status()
-
-
 def move_beside_another(stack: LocalStack) -> None:
     """Moves one primary shard of the trial's index onto the node that has another one."""
     address, index = stack.endpoints.sinks["elasticsearch"].address, NAMES.target
@@ -105,12 +96,12 @@ def check_shards(record: TrialRecord) -> None:
 def test_a_primary_shard_that_was_moved_beside_another_makes_the_trial_invalid(
     stack: LocalStack, tmp_path: Path
 ) -> None:
-    with cluster_set(stack, "cluster.routing.rebalance.enable", "none"):
+    with cluster_set(stack, NO_REBALANCE):
         check_shards(taken(stack, tmp_path, BULK, observer=At(loading=lambda: move_beside_another(stack))))
 
 
 def test_a_data_node_that_the_cluster_leaves_out_makes_the_trial_invalid(stack: LocalStack, tmp_path: Path) -> None:
-    with cluster_set(stack, "cluster.routing.allocation.exclude._name", "elasticsearch-3"):
+    with cluster_set(stack, LEFT_OUT):
         check_shards(taken(stack, tmp_path, BULK))
 
 
@@ -131,13 +122,12 @@ def test_an_index_whose_primary_shards_are_uneven_is_made_again_until_they_are_n
         while not (found := httpx.get(f"{address}/{NAMES.target}/_settings")).is_success:
             time.sleep(0.05)
         made.append(found.json()[NAMES.target]["settings"]["index"]["uuid"])
-        body = {"persistent": {"cluster.routing.allocation.exclude._name": None}}
+        body = {"persistent": dict.fromkeys(LEFT_OUT)}
         httpx.put(f"{address}/_cluster/settings", json=body).raise_for_status()
 
     with (
         closing(open_sink("elasticsearch", stack.endpoints, CHECKOUT)) as sink,
-        cluster_set(stack, "cluster.routing.rebalance.enable", "none"),
-        cluster_set(stack, "cluster.routing.allocation.exclude._name", "elasticsearch-3"),
+        cluster_set(stack, {**NO_REBALANCE, **LEFT_OUT}),
     ):
         other = threading.Thread(target=let_it_be_used_once_it_is_made)
         other.start()
