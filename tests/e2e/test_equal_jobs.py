@@ -1,7 +1,7 @@
 """Queries against the real sinks: each target answers what its file says, and what it cannot answer is seen."""
 # ruff: noqa: S608 - the table's name is a constant
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -16,9 +16,10 @@ from sinkbench.errors import ServiceError
 from sinkbench.plan.entries import load_queries
 from sinkbench.results import Asked
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import Destination, Sink, open_sink, open_writer
+from sinkbench.sinks import Sink, open_sink
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.queries import SentRecords, asked
+from tests.e2e.hands import store
 
 COUNT, KEYS = 20_000, 5_000
 RUN = "equal"
@@ -61,23 +62,15 @@ def records() -> list[bytes]:
 @pytest.fixture
 def filled(stack: LocalStack, records: list[bytes], request: pytest.FixtureRequest) -> Iterator[Sink]:
     """The sink of a target file, with all records, and those with gaps, in a target that is made by it."""
-    name, way = (file := Path(request.param)).parts[0], "COPY" if file.suffix == ".sql" else "bulk"
-    sink = open_sink(name, stack.endpoints, CHECKOUT)
-    sink.create(TARGET, CHECKOUT / file)
+    sink = open_sink(Path(request.param).parts[0], stack.endpoints, CHECKOUT)
+    sink.create(TARGET, CHECKOUT / request.param)
     try:
-        store(stack, name, way, [*records, *GAPS])
+        store(stack, sink.name, TARGET, [*records, *GAPS])
         sink.settle(TARGET)
         yield sink
     finally:
         sink.drop(TARGET)
         sink.close()
-
-
-def store(stack: LocalStack, sink: str, way: str, records: Sequence[bytes]) -> None:
-    writer = open_writer(Destination(sink, way, TARGET, stack.endpoints.sinks[sink]))
-    for at in range(0, len(records), 2_000):
-        writer.write(writer.batch(records[at : at + 2_000]))
-    writer.close()
 
 
 def ask_all(sink: Sink) -> dict[str, Asked]:
