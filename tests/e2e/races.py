@@ -28,6 +28,16 @@ SOON_MISSED = '{pipeline: postgres/jdbc, overrides: {consumer.override.session.t
 ONE = quick_plan("postgres/jdbc", trials=2, window=6)
 
 
+def in_a_drain(pipeline: str, what: str, seconds: int) -> str:
+    """The text of a plan of a drain in which a worker is killed or frozen."""
+    return f"""
+mode: faults
+pipelines: [{{{pipeline}, overrides: {{consumer.override.session.timeout.ms: "6000"}}}}]
+sustain: {{backlog_records: 300_000}}
+faults: [{{what: {what}, target: worker, at_share: 0.2, seconds: {seconds}}}]
+"""
+
+
 class Quick(NamedTuple):
     """A race of all four pipelines that nothing disturbs: the folder that it ran in, what it printed, what `show --all`
     prints of it, and what its live page was told, each with its kind."""

@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
-from sinkbench.plan.entries import read_connector
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
-from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 from tests.e2e.races import remove_connectors
+from tests.support.trials import config_of
 from tests.support.waiting import until
 
 PASSWORD = "swordfish-of-the-logs"  # noqa: S105
@@ -44,7 +43,7 @@ def said(stack: LocalStack) -> Callable[[], dict[str, str]]:
 def test_no_log_holds_the_password_of_a_connector(
     pipeline: str, role: str, said: Callable[[], dict[str, str]], connect: ConnectCluster, kafka: Kafka
 ) -> None:
-    config = read_connector(CHECKOUT / "connectors" / f"{pipeline}.json")
+    config = config_of(pipeline)
     known = {"POSTGRES_USER": role, "POSTGRES_PASSWORD": PASSWORD, "POSTGRES_DB": "sinkbench"}
     for name, value in known.items():
         config = {key: str(found).replace(f"${{env:{name}}}", value) for key, found in config.items()}

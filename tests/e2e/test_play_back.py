@@ -13,7 +13,6 @@ import pytest
 from confluent_kafka import Producer
 
 from elasticsearch import Elasticsearch
-from sinkbench.plan.entries import read_connector
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.settings import CHECKOUT
@@ -23,6 +22,7 @@ from tests.e2e.onetrial import index_with
 from tests.e2e.races import remove_connectors
 from tests.e2e.topics import records_of
 from tests.support.commands import Run
+from tests.support.trials import config_of
 from tests.support.waiting import until
 
 TARGET = "tides_test_play_back"
@@ -129,7 +129,7 @@ def topic(kafka: Kafka, producer: Producer, into: Into) -> Iterator[str]:
 def config(topic: str, into: Into, queue: str, connect: ConnectCluster, kafka: Kafka) -> Iterator[dict[str, str]]:
     """The configuration of the connector, which runs: its file, but for the topic and the queue."""
     own = {"name": TARGET, "topics": topic, "errors.deadletterqueue.topic.name": queue}
-    config = {**read_connector(CHECKOUT / "connectors" / f"{into.file}.json"), **own}
+    config = {**config_of(into.file), **own}
     connect.create(TARGET, config)
     yield config
     remove_connectors(connect, kafka, TARGET)

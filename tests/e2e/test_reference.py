@@ -14,7 +14,6 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 
 from sinkbench.errors import ReasonCode
-from sinkbench.plan.entries import read_connector
 from sinkbench.services.causes import failure
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka, Record, send
@@ -22,9 +21,10 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.tools import find_java, find_program
 from tests.e2e.onetrial import one_trial
-from tests.e2e.races import remove_connectors
+from tests.e2e.races import in_a_drain, remove_connectors
 from tests.e2e.test_deadletters import LOAD, RECORDS, STORED, narrow
 from tests.support.present import present
+from tests.support.trials import config_of
 from tests.support.waiting import until
 
 POSITIONS = "target: postgres/targets/positions.sql"
@@ -88,7 +88,7 @@ def test_without_a_queue_the_task_fails_and_names_the_record_with_what_the_sink_
     ],
 )
 def test_connect_says_which_setting_is_wrong(connect: ConnectCluster, file: str, key: str, value: str) -> None:
-    config = {**read_connector(CHECKOUT / "connectors" / f"{file}.json"), "name": "reference"}
+    config = {**config_of(file), "name": "reference"}
     assert key not in connect.validate(config).errors
     assert key in connect.validate({**config, key: value}).errors
 
@@ -122,15 +122,6 @@ def test_what_its_own_tests_say_of_every_failure_holds_also_in_a_real_postgresql
     assert skipped == 0
 
 
-IN_A_DRAIN = """
-mode: faults
-pipelines: [{PIPELINE, overrides: {consumer.override.session.timeout.ms: "6000"}}]
-sustain: {backlog_records: 300_000}
-faults:
-  - {what: WHAT, target: worker, at_share: 0.2, seconds: SECONDS}
-"""
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("pipeline", "what", "seconds"),
@@ -144,8 +135,7 @@ faults:
 def test_a_worker_that_dies_or_comes_back_late_loses_nothing_and_doubles_nothing_that_has_an_id(
     stack: LocalStack, tmp_path: Path, pipeline: str, what: str, seconds: int
 ) -> None:
-    plan = IN_A_DRAIN.replace("PIPELINE", pipeline).replace("WHAT", what).replace("SECONDS", str(seconds))
-    record, _ = one_trial(stack, tmp_path, plan)
+    record, _ = one_trial(stack, tmp_path, in_a_drain(pipeline, what, seconds))
     assert record.audit is not None, record.reasons
     assert (record.audit.stored - record.audit.duplicates, record.audit.lost) == (300_000, 0)
     if "exactly-once" in pipeline:
@@ -203,7 +193,7 @@ def test_what_befalls_the_sink_in_the_middle_is_named_and_each_record_is_stored_
     file = "elasticsearch/reference-bulk" if mishap.sink == "elasticsearch" else "postgres/reference-copy"
     login = {"connection.username": USER, "connection.password": USER, "table": topic}
     config = {
-        **read_connector(CHECKOUT / "connectors" / f"{file}-exactly-once.json"),
+        **config_of(f"{file}-exactly-once"),
         **{"topics": topic, "tasks.max": "1", **(login if mishap.sink == "postgres" else {"index": topic})},
     }
 

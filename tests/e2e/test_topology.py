@@ -10,7 +10,7 @@ import pytest
 
 from sinkbench.runs.store import read_summary
 from sinkbench.services.kafka import Kafka
-from sinkbench.settings import CHECKOUT, Settings
+from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink
 from sinkbench.stack.local import LocalStack
 from tests.e2e.ownstacks import own_stack
@@ -25,11 +25,11 @@ SYNCHRONOUS = "SELECT application_name, state, sync_state FROM pg_stat_replicati
 
 
 @pytest.fixture
-def several(tmp_path: Path) -> Iterator[Settings]:
-    """Settings of a stack of several nodes that is down."""
+def stack(tmp_path: Path) -> Iterator[LocalStack]:
+    """A stack of several nodes that is down."""
     (tmp_path / "several.yaml").write_text(TOPOLOGY)
     with own_stack("stack of several nodes", OFFSET, TOPOLOGY=str(tmp_path / "several.yaml")) as stack:
-        yield stack.settings
+        yield stack
 
 
 def replication(stack: LocalStack) -> list[tuple[str, str, str]]:
@@ -45,13 +45,12 @@ def health(stack: LocalStack, index: str = "") -> dict[str, object]:
 
 
 @pytest.mark.long
-def test_a_stack_of_many_nodes_starts_loses_nodes_and_races(several: Settings, sinkbench: Run, tmp_path: Path) -> None:
-    stack = LocalStack(several)
+def test_a_stack_of_many_nodes_starts_loses_nodes_and_races(stack: LocalStack, sinkbench: Run, tmp_path: Path) -> None:
     succeeded(sinkbench("up"))
 
     status = succeeded(sinkbench("status"))
     lines = {line.split()[0]: line for line in status.stdout.splitlines()}
-    for node in several.layout.nodes:
+    for node in stack.settings.layout.nodes:
         assert "running" in lines[node.name]
     assert "topology several" in status.stdout
 

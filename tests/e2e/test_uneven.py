@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -14,7 +15,6 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from sinkbench.analysis.replication import topic_replication
 from sinkbench.errors import ReasonCode
 from sinkbench.load.records import keep_records
-from sinkbench.plan.entries import read_connector
 from sinkbench.results import TrialRecord
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
@@ -22,22 +22,23 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
-from tests.e2e.onetrial import NAMES, index_with, one_trial, reasons_but_size
+from tests.e2e import onetrial
+from tests.e2e.onetrial import NAMES, PARTITIONS, index_with, reasons_but_size
 from tests.e2e.ownstacks import own_stack
 from tests.e2e.races import cluster_set, remove_connectors
-from tests.support.silent import At, Silent
-from tests.support.trials import plan_in
+from tests.support.silent import At
+from tests.support.trials import config_of, plan_in
 from tests.support.waiting import until
 
 OFFSET = 3500
-RECORDS, PARTITIONS = 20_000, 6
-LOAD = f"trials: 1\nload: {{partitions: {PARTITIONS}}}\ndrain: {{compiling_percent: 100}}\n"
+RECORDS = 20_000
 BROKERS = ("kafka", "kafka-2", "kafka-3")
 BULK, JDBC = "elasticsearch/camel-bulk", "postgres/jdbc"
 SOMEBODYS = "tides_somebodys"
 NO_REBALANCE = {"cluster.routing.rebalance.enable": "none"}
 LEFT_OUT = {"cluster.routing.allocation.exclude._name": "elasticsearch-3"}
 
+taken = partial(onetrial.taken, records=RECORDS)
 pytestmark = [pytest.mark.long, pytest.mark.rare]
 
 
@@ -47,14 +48,6 @@ def stack() -> Iterator[LocalStack]:
     with own_stack("stack with uneven work", OFFSET, TOPOLOGY="published") as stack:
         stack.up(lambda line: None)
         yield stack
-
-
-def taken(
-    stack: LocalStack, folder: Path, pipeline: str, target: str = "", observer: Silent | None = None
-) -> TrialRecord:
-    entry = f"{{pipeline: {pipeline}, target: {target}}}" if target else pipeline
-    record, _ = one_trial(stack, folder, f"pipelines: [{entry}]\n{LOAD}", RECORDS, observer=observer)
-    return record
 
 
 @pytest.mark.parametrize("pipeline", [BULK, JDBC])
@@ -218,7 +211,7 @@ def test_what_leaders_alone_acknowledged_is_waited_for_until_the_others_have_it(
 @contextmanager
 def three_other_tasks(stack: LocalStack) -> Iterator[None]:
     """A connector of somebody else's, with tasks on three of the six workers that have nothing to do."""
-    config = read_connector(CHECKOUT / "connectors" / f"{JDBC}.json")
+    config = config_of(JDBC)
     kafka = Kafka(stack.endpoints.kafka)
     kafka.create_topic(SOMEBODYS, 3)
     with ConnectCluster(stack.endpoints.connect.values()) as connect:

@@ -10,7 +10,6 @@ import pytest
 from confluent_kafka import Producer
 
 from elasticsearch import Elasticsearch
-from sinkbench.plan.entries import read_connector
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
@@ -18,6 +17,7 @@ from sinkbench.sinks import Sink, open_sink
 from sinkbench.stack.local import LocalStack
 from tests.e2e.races import remove_connectors
 from tests.support.commands import Run, succeeded
+from tests.support.trials import config_of
 from tests.support.waiting import until
 
 TARGET, PARTITIONS, RECORDS = "tides_test_verify", 3, 300
@@ -73,7 +73,7 @@ def into(request: pytest.FixtureRequest, stack: LocalStack, connect: ConnectClus
         for number in range(RECORDS):
             producer.produce(TARGET, (RECORD % number).encode(), b"key", number % PARTITIONS)
         assert producer.flush(30) == 0
-        connector = read_connector(CHECKOUT / "connectors" / f"{into.file}.json")
+        connector = config_of(into.file)
         connect.create(TARGET, {**connector, "name": TARGET, "topics": TARGET})
         until(lambda: _count(sink) == RECORDS)
         until(lambda: kafka.committed(f"connect-{TARGET}", TARGET) == RECORDS)
