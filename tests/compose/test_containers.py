@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from sinkbench.errors import SinkbenchError, StackError
+from sinkbench.errors import StackError
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.stack.compose import ComposeStack
+from tests.e2e.races import drains
 from tests.support.commands import Run, refuses, started, succeeded
 from tests.support.latest import summary_of, trials_of
 from tests.support.trials import quick_plan
@@ -96,22 +97,12 @@ def while_it_drains(stack: ComposeStack, checkout: Path, act: Callable[[], None]
     """Races TROUBLED, does something in its trial as soon as it drains, and returns the output."""
     (checkout / "plans" / "troubled.yaml").write_text(TROUBLED)
     with started(checkout, "race", "plans/troubled.yaml") as race:
-        until(lambda: drains(stack) or race.poll() is not None, 240)
+        until(lambda: drains(stack, "-001") or race.poll() is not None, 240)
         if race.poll() is None:
             time.sleep(1)
             act()
         output, _ = race.communicate(timeout=300)
     return output
-
-
-def drains(stack: ComposeStack) -> bool:
-    """Whether the connector of a race's first trial runs; not while Connect is rebalancing."""
-    try:
-        with ConnectCluster(stack.endpoints.connect.values()) as connect:
-            found = [connect.status(name) for name in connect.connectors() if name.endswith("-001")]
-            return bool(found) and found[0] is not None and found[0].running == 3
-    except SinkbenchError:
-        return False
 
 
 def in_container(stack: ComposeStack, name: str, script: str) -> None:

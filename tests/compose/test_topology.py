@@ -64,7 +64,6 @@ services:
     environment: {SINKBENCH_TOPOLOGY: plans/two.yaml}
 volumes: {two-kafka: , two-kafka-2: , two-postgres: , two-postgres-2: }
 """
-PLAN = quick_plan("elasticsearch/camel-bulk", "postgres/jdbc", window=3, warm_up=1) + "load: {keys: 10_000}\n"
 SYNCHRONOUS = "SELECT application_name, state, sync_state FROM pg_stat_replication"
 
 
@@ -126,7 +125,8 @@ def test_nodes_are_services_of_their_own_that_die_come_back_and_race(
     assert sinkbench("status").returncode == 0
     assert sinkbench("logs", "kafka-2").returncode == 0
 
-    (checkout / "plans" / "clusters.yaml").write_text(PLAN)
+    plan = quick_plan("elasticsearch/camel-bulk", "postgres/jdbc", window=3, warm_up=1)
+    (checkout / "plans" / "clusters.yaml").write_text(plan)
     succeeded(sinkbench("race", "plans/clusters.yaml", timeout=600))
     for cell in summary_of(checkout)["cells"]:
         assert cell["passed"] is True, cell

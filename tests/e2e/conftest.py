@@ -3,6 +3,7 @@
 import shutil
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -18,14 +19,10 @@ from tests.e2e.races import Quick
 from tests.support.browser import Browser, find
 from tests.support.commands import QUICKLY_COMPILED, Run, sinkbench_in, started, succeeded
 from tests.support.eventclient import Client
+from tests.support.trials import quick_plan
 
 OFFSET = 500
-QUICK = """
-pipelines: [elasticsearch/camel-index, elasticsearch/camel-bulk, postgres/jdbc, postgres/jdbc-pgbouncer]
-trials: 1
-load: {keys: 10_000}
-drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 3}
-"""
+ALL_FOUR = ("elasticsearch/camel-index", "elasticsearch/camel-bulk", "postgres/jdbc", "postgres/jdbc-pgbouncer")
 
 
 @pytest.fixture(scope="package")
@@ -92,16 +89,15 @@ def topic(kafka: Kafka) -> Iterator[str]:
 @pytest.fixture(params=["elasticsearch", "postgres"])
 def sink(request: pytest.FixtureRequest, stack: LocalStack) -> Iterator[Sink]:
     """Each of the sinks in turn."""
-    sink = open_sink(request.param, stack.endpoints, CHECKOUT)
-    yield sink
-    sink.close()
+    with closing(open_sink(request.param, stack.endpoints, CHECKOUT)) as sink:
+        yield sink
 
 
 @pytest.fixture(scope="package")
 def quick(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Quick:
-    """That race, taken once."""
+    """A race of four pipelines, taken once."""
     folder, news = tmp_path_factory.mktemp("quick"), []
-    (folder / "mine.yaml").write_text(QUICK)
+    (folder / "mine.yaml").write_text(quick_plan(*ALL_FOUR, warm_up=3))
     with started(folder, "race", "mine.yaml", "--live-port", "0") as race:
         with Client(race.stdout.readline().removeprefix("live: ").strip()) as client:
             while (found := client.next()) is not None:

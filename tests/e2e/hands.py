@@ -3,12 +3,13 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import psycopg
 
 from elasticsearch import Elasticsearch
-from sinkbench.sinks import Destination, open_writer, sink_kind
+from sinkbench.sinks import Destination, Sink, open_writer, sink_kind
 from sinkbench.stack.local import LocalStack
 
 AT_ONCE = 2_000
@@ -20,6 +21,17 @@ def store(stack: LocalStack, sink: str, target: str, records: Sequence[bytes]) -
     with closing(open_writer(to)) as writer:
         for at in range(0, len(records), AT_ONCE):
             writer.write(writer.batch(records[at : at + AT_ONCE]))
+
+
+@contextmanager
+def with_target(sink: Sink, target: str, file: Path | None = None) -> Iterator[Sink]:
+    """The sink with a target of that file, which is gone afterwards; the sink is closed."""
+    with closing(sink):
+        sink.create(target, file)
+        try:
+            yield sink
+        finally:
+            sink.drop(target)
 
 
 class InPostgres:

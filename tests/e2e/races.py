@@ -16,7 +16,7 @@ from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink, sinks_of
-from sinkbench.stack import Endpoints
+from sinkbench.stack import Endpoints, Stack
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.names import PREFIX
 from tests.support.commands import started
@@ -68,16 +68,18 @@ def a_race(folder: Path, plan: str) -> Iterator[subprocess.Popen[str]]:
         yield race
 
 
-def wait_for_draining(stack: LocalStack, trial: str) -> None:
-    """Waits until the connector of the race's trial of that number runs."""
-    with ConnectCluster(stack.endpoints.connect.values()) as connect:
+def drains(stack: Stack, trial: str) -> bool:
+    """Whether the connector of the race's trial of that number runs."""
+    # Workers that start anew, or rebalance, answer nothing for a while.
+    with contextlib.suppress(SinkbenchError), ConnectCluster(stack.endpoints.connect.values()) as connect:
+        found = [connect.status(name) for name in connect.connectors() if name.endswith(trial)]
+        return any(status is not None and status.running == 3 for status in found)
+    return False
 
-        def runs() -> bool:
-            found = [connect.status(name) for name in connect.connectors() if name.endswith(trial)]
-            return any(status is not None and status.running == 3 for status in found)
 
-        # Workers that start anew answer nothing for a while.
-        until(runs, 120, passing=(SinkbenchError,))
+def wait_for_draining(stack: Stack, trial: str) -> None:
+    """Waits until it does."""
+    until(lambda: drains(stack, trial), 120)
 
 
 def remove_connectors(connect: ConnectCluster, kafka: Kafka, *names: str) -> None:

@@ -3,7 +3,6 @@
 import json
 import secrets
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -21,7 +20,7 @@ from sinkbench.sinks import Sink
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial import audit
-from tests.e2e.hands import HANDS, InElasticsearch, InPostgres, store
+from tests.e2e.hands import HANDS, InElasticsearch, InPostgres, store, with_target
 from tests.e2e.onetrial import index_with
 from tests.support.anyrecords import VALUES, changed, text_of
 from tests.support.counts import count
@@ -105,12 +104,8 @@ def test_documents_that_are_not_kept_whole_are_told_by_their_numbers_or_not_give
     stack: LocalStack, tmp_path: Path, source: dict[str, Any], kept: dict[int, Any]
 ) -> None:
     index = index_with(tmp_path, mappings={"_source": source})
-    with closing(ElasticsearchSink(stack.endpoints.sinks["elasticsearch"], index)) as sink:
-        sink.create(TARGET)
-        try:
-            document = json.dumps({"metadata": {"id": "a"}, "bench": {"run": RUN, "seq": 3}})
-            store(stack, sink.name, TARGET, [document.encode()])
-            sink.settle(TARGET)
-            assert sink.capabilities.documents.some(TARGET, RUN, [3]) == kept
-        finally:
-            sink.drop(TARGET)
+    with with_target(ElasticsearchSink(stack.endpoints.sinks["elasticsearch"], index), TARGET) as sink:
+        document = json.dumps({"metadata": {"id": "a"}, "bench": {"run": RUN, "seq": 3}})
+        store(stack, sink.name, TARGET, [document.encode()])
+        sink.settle(TARGET)
+        assert sink.capabilities.documents.some(TARGET, RUN, [3]) == kept

@@ -19,7 +19,7 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Sink, open_sink
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.queries import SentRecords, asked
-from tests.e2e.hands import store
+from tests.e2e.hands import store, with_target
 
 COUNT, KEYS = 20_000, 5_000
 RUN = "equal"
@@ -62,15 +62,11 @@ def records() -> list[bytes]:
 @pytest.fixture
 def filled(stack: LocalStack, records: list[bytes], request: pytest.FixtureRequest) -> Iterator[Sink]:
     """The sink of a target file, with all records, and those with gaps, in a target that is made by it."""
-    sink = open_sink(Path(request.param).parts[0], stack.endpoints, CHECKOUT)
-    sink.create(TARGET, CHECKOUT / request.param)
-    try:
+    empty = open_sink(Path(request.param).parts[0], stack.endpoints, CHECKOUT)
+    with with_target(empty, TARGET, CHECKOUT / request.param) as sink:
         store(stack, sink.name, TARGET, [*records, *GAPS])
         sink.settle(TARGET)
         yield sink
-    finally:
-        sink.drop(TARGET)
-        sink.close()
 
 
 def ask_all(sink: Sink) -> dict[str, Asked]:

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,12 +20,13 @@ from sinkbench.load.records import keep_records
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import Destination, Sink, open_writer
+from sinkbench.sinks import Sink
 from sinkbench.sinks.elasticsearch.index import propose_index
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.sinks.postgres.asking import propose_table
 from sinkbench.sinks.postgres.sink import PostgresSink
 from sinkbench.stack.local import LocalStack
+from tests.e2e.hands import store, with_target
 from tests.e2e.onetrial import one_trial
 from tests.e2e.topics import records_of
 from tests.support.commands import Run, loadgen, refuses, succeeded
@@ -224,17 +224,12 @@ ORDER = {
 }  # fmt: skip
 
 
-def check_taken(sink: Sink, to: Destination, values: Sequence[bytes]) -> None:
+def check_taken(stack: LocalStack, sink: Sink, target: str, values: Sequence[bytes]) -> None:
     """The sink takes these records, whose run is the target's name; it is closed afterwards."""
-    with closing(sink):
-        sink.create(to.target)
-        try:
-            with closing(open_writer(to)) as writer:
-                writer.write(writer.batch(values))
-            sink.settle(to.target)
-            assert sorted(seq for seqs in sink.sequences(to.target, to.target) for seq in seqs) == [*range(len(values))]
-        finally:
-            sink.drop(to.target)
+    with with_target(sink, target):
+        store(stack, sink.name, target, values)
+        sink.settle(target)
+        assert sorted(seq for seqs in sink.sequences(target, target) for seq in seqs) == [*range(len(values))]
 
 
 def test_what_is_proposed_takes_the_records_that_it_was_proposed_for(
@@ -247,17 +242,14 @@ def test_what_is_proposed_takes_the_records_that_it_was_proposed_for(
     again = refuses(sinkbench("propose", "orders.ndjson"))
     assert "orders.index.json: is there already" in again.stdout + again.stderr
     endpoints, target = stack.endpoints.sinks, f"tides_{uuid.uuid4().hex[:12]}"
-    sinks = {
-        "elasticsearch": (ElasticsearchSink(endpoints["elasticsearch"], tmp_path / "orders.index.json"), "bulk"),
-        "postgres": (PostgresSink(endpoints["postgres"].address, None, tmp_path / "orders.sql"), "COPY"),
-    }
     dataset = open_dataset(str(path))
     values = [
         opening(dataset.value(index)) + b'"bench": {"run": "%b", "seq": %d}}' % (target.encode(), index)
         for index in range(3)
     ]
-    for name, (sink, way) in sinks.items():
-        check_taken(sink, Destination(name, way, target, endpoints[name]), values)
+    index = ElasticsearchSink(endpoints["elasticsearch"], tmp_path / "orders.index.json")
+    check_taken(stack, index, target, values)
+    check_taken(stack, PostgresSink(endpoints["postgres"].address, None, tmp_path / "orders.sql"), target, values)
 
 
 # Names that Elasticsearch reads as a path, and those that are hard to write.
@@ -317,8 +309,6 @@ def test_data_sets_of_others_go_into_what_is_proposed_for_them(stack: LocalStack
         index, table = tmp_path / f"{name}.index.json", tmp_path / f"{name}.sql"
         index.write_text(propose_index(found, CHECKOUT, name).text)
         table.write_text(propose_table(found, CHECKOUT, name).text)
-        sink = ElasticsearchSink(endpoints["elasticsearch"], index)
-        check_taken(sink, Destination(sink.name, "bulk", target, endpoints[sink.name]), made)
-        sink = PostgresSink(endpoints["postgres"].address, None, table)
-        check_taken(sink, Destination(sink.name, "COPY", target, endpoints[sink.name]), made)
+        check_taken(stack, ElasticsearchSink(endpoints["elasticsearch"], index), target, made)
+        check_taken(stack, PostgresSink(endpoints["postgres"].address, None, table), target, made)
     assert max(sizes) > 1_000 * min(sizes)

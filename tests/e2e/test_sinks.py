@@ -22,7 +22,7 @@ from sinkbench.sinks import Refused, Sink, open_sink
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.sinks.postgres.sink import PostgresSink
 from sinkbench.stack.local import LocalStack
-from tests.e2e.hands import store
+from tests.e2e.hands import store, with_target
 from tests.e2e.onetrial import checkout_with, index_with, one_trial
 from tests.e2e.races import left_behind
 from tests.support.waiting import until
@@ -128,15 +128,11 @@ def test_connections_that_were_open_before_are_told_from_those_that_come(
 
 def test_connections_that_are_closing_are_nobodys(stack: LocalStack) -> None:
     pooled = stack.endpoints.sinks["pgbouncer"].address.replace("dbname=pgbouncer", "dbname=sinkbench")
-    with closing(open_sink("postgres", stack.endpoints, CHECKOUT)) as postgres:
-        postgres.create(TARGET)
-        try:
-            held = psycopg.connect(pooled, prepare_threshold=None)
-            threading.Timer(1.0, held.close).start()
-            postgres.capabilities.others.exclude_existing()
-            assert OTHER_POOL_CLIENTS not in postgres.read(TARGET).signs
-        finally:
-            postgres.drop(TARGET)
+    with with_target(open_sink("postgres", stack.endpoints, CHECKOUT), TARGET) as postgres:
+        held = psycopg.connect(pooled, prepare_threshold=None)
+        threading.Timer(1.0, held.close).start()
+        postgres.capabilities.others.exclude_existing()
+        assert OTHER_POOL_CLIENTS not in postgres.read(TARGET).signs
 
 
 def test_what_others_write_is_counted_by_its_place(stack: LocalStack, sink: Sink, target: str) -> None:

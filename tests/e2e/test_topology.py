@@ -1,7 +1,6 @@
 """Several nodes of each service, really: they find one another, one of each dies and comes back, a race runs."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -13,12 +12,12 @@ from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink
 from sinkbench.stack.local import LocalStack
+from tests.e2e.hands import with_target
 from tests.e2e.ownstacks import own_stack
 from tests.support.commands import Run, succeeded
 from tests.support.trials import quick_plan
 
 OFFSET = 1500
-PLAN = quick_plan("elasticsearch/camel-bulk", "postgres/jdbc", window=3, warm_up=1) + "load: {keys: 10_000}\n"
 # The published topology, but for its workers.
 TOPOLOGY = (CHECKOUT / "topologies" / "published.yaml").read_text().replace("connect: {nodes: 6", "connect: {nodes: 1")
 SYNCHRONOUS = "SELECT application_name, state, sync_state FROM pg_stat_replication"
@@ -56,10 +55,8 @@ def test_a_stack_of_many_nodes_starts_loses_nodes_and_races(stack: LocalStack, s
 
     assert replication(stack) == [("postgres-2", "streaming", "sync")]
     assert Kafka(stack.endpoints.kafka).brokers() == {1, 2, 3}
-    with closing(open_sink("elasticsearch", stack.endpoints, CHECKOUT)) as sink:
-        sink.create("tides_e2e")
+    with with_target(open_sink("elasticsearch", stack.endpoints, CHECKOUT), "tides_e2e"):
         found = health(stack, "tides_e2e")
-        sink.drop("tides_e2e")
     assert (found["status"], found["number_of_nodes"]) == ("green", 3)
     assert (found["active_primary_shards"], found["active_shards"]) == (3, 6)
 
@@ -73,7 +70,8 @@ def test_a_stack_of_many_nodes_starts_loses_nodes_and_races(stack: LocalStack, s
     assert [each[0] for each in replication(stack)] == ["postgres-2"]
     assert health(stack)["number_of_nodes"] == 3
 
-    (tmp_path / "mine.yaml").write_text(PLAN)
+    plan = quick_plan("elasticsearch/camel-bulk", "postgres/jdbc", window=3, warm_up=1)
+    (tmp_path / "mine.yaml").write_text(plan)
     succeeded(sinkbench("race", "mine.yaml"))
     summary = read_summary(tmp_path / "results" / "latest" / "summary.json")
     assert summary.environment["topology"]["name"] == "several.yaml"  # type: ignore[index, call-overload]
