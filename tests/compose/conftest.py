@@ -106,6 +106,5 @@ def stack(raced: Raced, checkout: Path, compose: Run, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         # Whoever names no plan asks for no race.
         patch.setenv("SINKBENCH_PLAN", "")
-        done = compose("up", "--detach", "--wait", "--scale", "connect=3", "--scale", "loadgen=1")
-    assert done.returncode == 0, done.stderr
+        succeeded(compose("up", "--detach", "--wait", "--scale", "connect=3", "--scale", "loadgen=1"))
     return ComposeStack(load_settings(checkout), checkout)

@@ -69,8 +69,7 @@ def test_more_workers_start_no_race_and_one_from_outside_gives_each_a_task_and_k
     # Without a plan, as at the first `up`.
     with monkeypatch.context() as patch:
         patch.setenv("SINKBENCH_PLAN", "")
-        done = compose("up", "--detach", "--wait", "--scale", "connect=4", "--scale", "loadgen=2")
-    assert done.returncode == 0, done.stderr
+        succeeded(compose("up", "--detach", "--wait", "--scale", "connect=4", "--scale", "loadgen=2"))
     assert "plan quick" not in log_with(checkout, "no race: the services were up already", 30)
     assert stack.workers == 4
     (checkout / "plans" / "pooled.yaml").write_text(quick_plan("postgres/jdbc-pgbouncer"))

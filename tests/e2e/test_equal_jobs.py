@@ -88,11 +88,10 @@ def test_a_target_answers_by_an_index_what_it_is_made_for(filled: Sink, job: set
 
 
 @pytest.mark.parametrize("filled", ["postgres/targets/columns.sql"], indirect=True)
-def test_a_record_that_a_hand_has_changed_makes_an_answer_wrong(filled: Sink, stack: LocalStack) -> None:
-    with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as hand:
-        hand.execute(f"UPDATE {TARGET} SET payload = jsonb_set(payload, '{{data,0,v}}', '\"9.9\"') WHERE id = 71")
-        assert [name for name, each in ask_all(filled).items() if each.right is False] == ["station-hours"]
-        hand.execute(f"DELETE FROM {TARGET} WHERE id = 71")
+def test_a_record_that_a_hand_has_changed_makes_an_answer_wrong(filled: Sink, database: psycopg.Connection) -> None:
+    database.execute(f"UPDATE {TARGET} SET payload = jsonb_set(payload, '{{data,0,v}}', '\"9.9\"') WHERE id = 71")
+    assert [name for name, each in ask_all(filled).items() if each.right is False] == ["station-hours"]
+    database.execute(f"DELETE FROM {TARGET} WHERE id = 71")
     assert "station-day" in {name for name, each in ask_all(filled).items() if each.right is False}
 
 

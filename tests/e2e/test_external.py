@@ -146,8 +146,7 @@ def test_a_race_through_tls_and_passwords_measures_what_can_be_seen_and_stores_n
     (clusters.folder / "mine.yaml").write_text(quick_plan("postgres/jdbc", "elasticsearch/camel-bulk", window=3))
     watch = Watch()
     with watch.going():
-        done = sinkbench("race", "mine.yaml", "--stack", clusters.write())
-    assert done.returncode == 0, done.stdout + done.stderr
+        done = succeeded(sinkbench("race", "mine.yaml", "--stack", clusters.write()))
     assert "not measured on these clusters: CPU time of Kafka" in done.stdout
     summary: dict[str, Any] = json.loads((clusters.folder / "results" / "latest" / "summary.json").read_text())
     jdbc, bulk = summary["cells"]

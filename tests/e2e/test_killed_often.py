@@ -40,21 +40,20 @@ CONNECTOR = {"name": SOMEBODYS, "config": CONFIG, "initial_state": "STOPPED"}
 
 
 @pytest.fixture
-def somebodys(stack: LocalStack, kafka: Kafka, connect: ConnectCluster) -> Iterator[None]:
+def somebodys(stack: LocalStack, kafka: Kafka, connect: ConnectCluster, database: psycopg.Connection) -> Iterator[None]:
     """A topic, a connector, an index and a table of somebody else's, which are still there afterwards."""
     elasticsearch = stack.endpoints.sinks["elasticsearch"].address
     kafka.create_topic(SOMEBODYS, 1)
     httpx.put(f"{elasticsearch}/{SOMEBODYS}").raise_for_status()
-    with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as database:
-        httpx.post(f"{stack.endpoints.connect['connect-1']}/connectors", json=CONNECTOR).raise_for_status()
-        database.execute(f"CREATE TABLE {SOMEBODYS} ()")
-        yield
-        assert SOMEBODYS in kafka.topics()
-        assert SOMEBODYS in connect.connectors()
-        assert httpx.get(f"{elasticsearch}/{SOMEBODYS}").status_code == 200
-        database.execute(f"DROP TABLE {SOMEBODYS}")
-        connect.delete(SOMEBODYS)
-        connect.wait_until_gone(SOMEBODYS)
+    httpx.post(f"{stack.endpoints.connect['connect-1']}/connectors", json=CONNECTOR).raise_for_status()
+    database.execute(f"CREATE TABLE {SOMEBODYS} ()")
+    yield
+    assert SOMEBODYS in kafka.topics()
+    assert SOMEBODYS in connect.connectors()
+    assert httpx.get(f"{elasticsearch}/{SOMEBODYS}").status_code == 200
+    database.execute(f"DROP TABLE {SOMEBODYS}")
+    connect.delete(SOMEBODYS)
+    connect.wait_until_gone(SOMEBODYS)
     httpx.delete(f"{elasticsearch}/{SOMEBODYS}").raise_for_status()
     kafka.delete_topic(SOMEBODYS)
 

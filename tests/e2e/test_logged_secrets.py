@@ -18,14 +18,12 @@ TOPIC = "logged_secrets"
 
 
 @pytest.fixture
-def role(stack: LocalStack, kafka: Kafka) -> Iterator[str]:
+def role(database: psycopg.Connection, kafka: Kafka) -> Iterator[str]:
     """A user of PostgreSQL, and the topic of the connectors."""
-    address = stack.endpoints.sinks["postgres"].address
     kafka.create_topic(TOPIC, 1)
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'")
-        yield ROLE
-        connection.execute(f"DROP ROLE {ROLE}")
+    database.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'")
+    yield ROLE
+    database.execute(f"DROP ROLE {ROLE}")
     kafka.delete_topic(TOPIC)
 
 

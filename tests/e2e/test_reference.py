@@ -169,19 +169,18 @@ MISHAPS = {
 
 
 @pytest.fixture
-def table(stack: LocalStack, topic: str) -> Iterator[psycopg.Connection]:
+def table(database: psycopg.Connection, topic: str) -> Iterator[psycopg.Connection]:
     """A connection beside a table for the topic, and a user who may write to it."""
-    with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as database:
-        database.execute(
-            f"CREATE ROLE {USER} LOGIN PASSWORD '{USER}'; CREATE TABLE \"{topic}\" (__connect_topic text,"
-            " __connect_partition int, __connect_offset bigint, payload jsonb,"
-            " UNIQUE (__connect_topic, __connect_partition, __connect_offset));"
-            f' GRANT INSERT, SELECT ON "{topic}" TO {USER}'.encode()
-        )
-        try:
-            yield database
-        finally:
-            database.execute(f'DROP TABLE IF EXISTS "{topic}", away; DROP ROLE {USER}'.encode())
+    database.execute(
+        f"CREATE ROLE {USER} LOGIN PASSWORD '{USER}'; CREATE TABLE \"{topic}\" (__connect_topic text,"
+        " __connect_partition int, __connect_offset bigint, payload jsonb,"
+        " UNIQUE (__connect_topic, __connect_partition, __connect_offset));"
+        f' GRANT INSERT, SELECT ON "{topic}" TO {USER}'.encode()
+    )
+    try:
+        yield database
+    finally:
+        database.execute(f'DROP TABLE IF EXISTS "{topic}", away; DROP ROLE {USER}'.encode())
 
 
 @pytest.mark.long

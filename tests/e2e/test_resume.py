@@ -10,7 +10,7 @@ import pytest
 from sinkbench.stack.local import LocalStack
 from tests.e2e.ownstacks import own_stack
 from tests.e2e.races import ONE, a_race, left_behind, wait_for_draining
-from tests.support.commands import Run, succeeded
+from tests.support.commands import Run, refuses, succeeded
 from tests.support.latest import summary_of, trials_of
 
 
@@ -46,8 +46,7 @@ def test_a_race_that_was_killed_is_read_and_taken_up_where_it_was(
 
     with monkeypatch.context() as patch:
         patch.setenv("SINKBENCH_WORKERS", "2")
-        refused = sinkbench("resume", "results/latest")
-    assert refused.returncode == 2, refused.stdout + refused.stderr
+        refused = refuses(sinkbench("resume", "results/latest"))
     assert "cannot be resumed" in refused.stderr
     assert "environment workers was 1, is 2" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -15,6 +14,7 @@ from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Sink, open_sink
 from sinkbench.stack.local import LocalStack
+from tests.e2e.hands import with_target
 from tests.e2e.races import remove_connectors
 from tests.support.commands import Run, succeeded
 from tests.support.trials import config_of
@@ -66,8 +66,7 @@ class Postgres:
 def into(request: pytest.FixtureRequest, stack: LocalStack, connect: ConnectCluster, kafka: Kafka) -> Iterator[Any]:
     """An index or table that a connector has filled."""
     into, name = request.param(stack), request.param.file.partition("/")[0]
-    with closing(open_sink(name, stack.endpoints, CHECKOUT)) as sink:
-        sink.create(TARGET, into.target)
+    with with_target(open_sink(name, stack.endpoints, CHECKOUT), TARGET, into.target) as sink:
         kafka.create_topic(TARGET, PARTITIONS)
         producer = Producer({"bootstrap.servers": stack.endpoints.kafka})
         for number in range(RECORDS):
@@ -80,7 +79,6 @@ def into(request: pytest.FixtureRequest, stack: LocalStack, connect: ConnectClus
         yield into
         remove_connectors(connect, kafka, TARGET)
         kafka.delete_topic(TARGET)
-        sink.drop(TARGET)
 
 
 def _count(sink: Sink) -> int:
