@@ -12,7 +12,7 @@ import pytest
 from sinkbench.settings import Settings
 from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.security import OF_CONTAINERS, kept_security
-from tests.e2e.onetrial import one_trial
+from tests.e2e.onetrial import taken
 from tests.support.commands import Run, refuses, sinkbench_in, succeeded
 from tests.support.refusals import strangers_are_refused
 
@@ -22,7 +22,6 @@ RECORDS = 3_000
 # Two workers, since those ask one another; and PgBouncer, behind which is PostgreSQL.
 WORKERS = 2
 PIPELINES = ("elasticsearch/camel-bulk", "postgres/jdbc-pgbouncer")
-PLAN = f"pipelines: [{', '.join(PIPELINES)}]\ntrials: 1\nload: {{partitions: 6}}\ndrain: {{compiling_percent: 100}}\n"
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +46,11 @@ def secured(settings: Settings, checkout: Path) -> ComposeStack:
     return ComposeStack(settings, checkout)
 
 
-@pytest.mark.parametrize("cell", range(len(PIPELINES)), ids=PIPELINES)
+@pytest.mark.parametrize("pipeline", PIPELINES)
 def test_the_pipelines_of_every_stack_run_on_secured_containers(
-    cell: int, secured: ComposeStack, tmp_path: Path
+    pipeline: str, secured: ComposeStack, tmp_path: Path
 ) -> None:
-    record, _ = one_trial(secured, tmp_path, PLAN, RECORDS, cell=cell)
+    record = taken(secured, tmp_path, pipeline, records=RECORDS)
     assert record.audit is not None, record.reasons
     assert (record.audit.lost, record.audit.duplicates, record.audit.stored) == (0, 0, RECORDS)
     assert record.placement == {f"connect-{number}": 1 for number in range(1, WORKERS + 1)}

@@ -23,7 +23,7 @@ from sinkbench.stack.local import LocalStack
 from sinkbench.stack.security import Security, kept_security
 from sinkbench.trial.cluster import Cluster
 from tests.e2e.failing import TOPIC, URL, changed, told
-from tests.e2e.onetrial import one_trial
+from tests.e2e.onetrial import taken
 from tests.e2e.ownstacks import own_stack
 from tests.e2e.races import remove_connectors
 from tests.support.processwatch import Watch
@@ -39,7 +39,6 @@ PIPELINES = (
     *("elasticsearch/camel-bulk", "postgres/jdbc-pgbouncer"),
     *("elasticsearch/reference-bulk", "postgres/reference-copy"),
 )
-PLAN = f"pipelines: [{', '.join(PIPELINES)}]\ntrials: 1\nload: {{partitions: 6}}\ndrain: {{compiling_percent: 100}}\n"
 
 pytestmark = pytest.mark.long
 
@@ -65,18 +64,15 @@ def security(secured: LocalStack) -> Security:
 
 
 @pytest.mark.parametrize(
-    "cell",
+    "pipeline",
     # The others run on secured containers, too.
-    [
-        pytest.param(at, id=name, marks=() if "reference" in name else pytest.mark.rare)
-        for at, name in enumerate(PIPELINES)
-    ],
+    [pytest.param(name, marks=() if "reference" in name else pytest.mark.rare) for name in PIPELINES],
 )
 def test_the_pipelines_of_every_stack_run_and_show_no_secret(
-    cell: int, secured: LocalStack, security: Security, watch: Watch, tmp_path: Path
+    pipeline: str, secured: LocalStack, security: Security, watch: Watch, tmp_path: Path
 ) -> None:
     with watch.going():
-        record, _ = one_trial(secured, tmp_path, PLAN, RECORDS, cell=cell)
+        record = taken(secured, tmp_path, pipeline, records=RECORDS)
     assert record.audit is not None, record.reasons
     assert (record.audit.lost, record.audit.duplicates, record.audit.stored) == (0, 0, RECORDS)
     texts = {path.name: path.read_text(errors="replace") for path in (secured.home / "log").iterdir()}
