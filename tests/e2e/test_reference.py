@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +18,11 @@ from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka, Record, send
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
-from sinkbench.stack.tools import find_java, find_program
+from sinkbench.stack.tools import find_java, find_program, run
 from tests.e2e.onetrial import one_trial
 from tests.e2e.races import in_a_drain, remove_connectors
 from tests.e2e.test_deadletters import LOAD, RECORDS, STORED, narrow
+from tests.support.commands import succeeded
 from tests.support.present import present
 from tests.support.trials import config_of
 from tests.support.waiting import until
@@ -94,26 +94,18 @@ def test_connect_says_which_setting_is_wrong(connect: ConnectCluster, file: str,
 
 
 def test_what_its_own_tests_say_of_every_failure_holds_also_in_a_real_postgresql(
-    stack: LocalStack, tmp_path: Path
+    stack: LocalStack, tmp_path: Path, database: psycopg.Connection
 ) -> None:
-    address, schema = stack.endpoints.sinks["postgres"].address, "java_tests"
-    at = conninfo_to_dict(address)
+    at, schema = conninfo_to_dict(stack.endpoints.sinks["postgres"].address), "java_tests"
     url = f"jdbc:postgresql://{at['host']}:{at['port']}/{at['dbname']}?currentSchema={schema}"
     login = f"&user={at['user']}&password={at['password']}"
     maven = [str(find_program("mvn", "maven")), "-q", "-B", "-f", str(CHECKOUT / "connect" / "reference" / "pom.xml")]
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {schema}")
-        try:
-            done = subprocess.run(
-                [*maven, "test", f"-Ddist={tmp_path}", f"-Dpostgres.url={url}{login}"],
-                capture_output=True,
-                text=True,
-                check=False,
-                env={**os.environ, "JAVA_HOME": str(find_java())},
-            )
-        finally:
-            connection.execute(f"DROP SCHEMA {schema} CASCADE")
-    assert done.returncode == 0, done.stdout + done.stderr
+    database.execute(f"CREATE SCHEMA {schema}")
+    try:
+        tests = [*maven, "test", f"-Ddist={tmp_path}", f"-Dpostgres.url={url}{login}"]
+        succeeded(run(tests, {**os.environ, "JAVA_HOME": str(find_java())}))
+    finally:
+        database.execute(f"DROP SCHEMA {schema} CASCADE")
     reports = " ".join(file.read_text() for file in tmp_path.glob("build/**/TEST-*.xml"))
     ran, skipped = (
         sum(map(int, re.findall(rf'<testsuite [^>]*{what}="(\d+)"', reports))) for what in ("tests", "skipped")

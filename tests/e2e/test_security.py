@@ -13,7 +13,6 @@ import pytest
 import trustme
 
 from sinkbench.limits import kafka
-from sinkbench.plan.plan import Plan
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.http import http_client
 from sinkbench.services.kafka import Kafka
@@ -29,7 +28,7 @@ from tests.e2e.races import remove_connectors
 from tests.support.processwatch import Watch
 from tests.support.refusals import strangers_are_refused
 from tests.support.silent import Silent
-from tests.support.trials import config_of
+from tests.support.trials import config_of, plan_of
 from tests.support.waiting import until
 
 OFFSET = 2500
@@ -86,8 +85,7 @@ def test_kafkas_own_programs_produce_and_consume_and_show_no_secret(
     secured: LocalStack, security: Security, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kafka, "SECONDS", 0.2)
-    load = {"label": "it", "readers": 1}
-    plan = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "kafka": [load]})
+    plan = plan_of(kafka=[{"label": "it", "readers": 1}])
     with watch.going(), closing(Cluster(secured, plan, CHECKOUT)) as bench:
         (job,) = kafka.kafka_jobs(bench, "abcdef")
         limit = job.run(Silent())
