@@ -1,11 +1,14 @@
 """What the containers' tests share in addition to fixtures."""
 
 import subprocess
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sinkbench.settings import Settings, load_settings
+from tests.support.commands import skip_without_memory
 from tests.support.waiting import until
 
 PROJECT = "sinkbench-test"
@@ -28,6 +31,17 @@ def compose_in(folder: Path, *arguments: str, timeout: float = 900) -> subproces
     )
 
 
+@contextmanager
+def settings_of(folder: Path) -> Iterator[Settings]:
+    """The settings of a checkout, if the machine has the memory; the containers of its project are gone afterwards."""
+    found = load_settings(folder)
+    skip_without_memory(found.layout)
+    try:
+        yield found
+    finally:
+        compose_in(folder, "down", "--volumes", "--remove-orphans")
+
+
 def log_with(folder: Path, text: str, seconds: float) -> str:
     """The log of the controller's container, once it has that text."""
     log = ""
@@ -39,9 +53,3 @@ def log_with(folder: Path, text: str, seconds: float) -> str:
 
     until(read, seconds)
     return log
-
-
-def sinkbench_in(folder: Path, *arguments: str, timeout: float = 400) -> subprocess.CompletedProcess[str]:
-    """Runs the command `sinkbench` of a checkout, on this machine."""
-    command = [sys.executable, "-m", "sinkbench", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=timeout)

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,18 +16,14 @@ from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT, load_settings
 from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.engine import DockerEngine
-from tests.support.commands import QUICKLY_COMPILED, Run, succeeded
+from tests.support.commands import QUICKLY_COMPILED, Run, sinkbench_in, succeeded
 from tests.support.latest import summary_of
+from tests.support.trials import quick_plan
 
-from .composed import OWNER, PROJECT, Raced, compose_in, log_with, sinkbench_in
+from .composed import OWNER, PROJECT, Raced, compose_in, log_with
 
 # Beside those of the local stack of tests/e2e, so that either may come first.
 PORTS = {"KAFKA": 19692, "ELASTICSEARCH": 19750, "POSTGRES": 15982, "PGBOUNCER": 16982}
-SMALL = """
-pipelines: [elasticsearch/camel-bulk]
-trials: 1
-drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 3}
-"""
 # A check of a worker that fails must show within a trial. Each takes a tenth of a second of CPU.
 USUAL = '{ <<: *health, test: [CMD, curl, -fsS, -o, /dev/null, "http://127.0.0.1:8083/connectors"] }'
 OFTEN = USUAL.replace("test:", "interval: 2s, test:")
@@ -62,7 +59,7 @@ def checkout(engine: DockerEngine, tmp_path_factory: pytest.TempPathFactory) -> 
     text = (copy / "docker-compose.yml").read_text()
     assert USUAL in text
     (copy / "docker-compose.yml").write_text(text.replace(USUAL, OFTEN))
-    (copy / "plans" / "small.yaml").write_text(SMALL)
+    (copy / "plans" / "small.yaml").write_text(quick_plan("elasticsearch/camel-bulk", warm_up=3))
     with pytest.MonkeyPatch.context() as patch:
         # A setting of other tests would give `sinkbench` other ports than `docker compose`, and so other containers.
         for name in [name for name in os.environ if name.startswith("SINKBENCH_")]:
@@ -85,14 +82,13 @@ def checkout(engine: DockerEngine, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture
 def compose(checkout: Path) -> Run:
     """Runs `docker compose` in the copy, as a user does."""
-    return lambda *arguments: compose_in(checkout, *arguments)
+    return partial(compose_in, checkout)
 
 
 @pytest.fixture
 def sinkbench(checkout: Path) -> Run:
     """Runs the command `sinkbench` of the copy, on this machine, and returns what came of it."""
-
-    return lambda *arguments, **options: sinkbench_in(checkout, *arguments, **options)
+    return partial(sinkbench_in, checkout)
 
 
 @pytest.fixture(scope="package")
@@ -110,6 +106,5 @@ def stack(raced: Raced, checkout: Path, compose: Run, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         # Whoever names no plan asks for no race.
         patch.setenv("SINKBENCH_PLAN", "")
-        done = compose("up", "--detach", "--wait", "--scale", "connect=3", "--scale", "loadgen=1")
-    assert done.returncode == 0, done.stderr
+        succeeded(compose("up", "--detach", "--wait", "--scale", "connect=3", "--scale", "loadgen=1"))
     return ComposeStack(load_settings(checkout), checkout)

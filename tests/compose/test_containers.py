@@ -9,26 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from sinkbench.errors import SinkbenchError, StackError
+from sinkbench.errors import StackError
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.stack.compose import ComposeStack
+from tests.e2e.races import drains
 from tests.support.commands import Run, refuses, started, succeeded
 from tests.support.latest import summary_of, trials_of
+from tests.support.trials import quick_plan
 from tests.support.waiting import until
 
 from .composed import OWNER, Raced, log_with
 
-POOLED = """
-pipelines: [postgres/jdbc-pgbouncer]
-trials: 1
-drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 2}
-"""
 # So small batches take as long on cold workers, so that the trial lasts long enough for something to happen in it.
-TROUBLED = """
-pipelines: [{pipeline: postgres/jdbc, overrides: {consumer.override.max.poll.records: "20"}}]
-trials: 1
-drain: {compiling_percent: 100, window_seconds: 8, pilot_seconds: 1, warm_up_seconds: 2}
-"""
+TROUBLED = quick_plan('{pipeline: postgres/jdbc, overrides: {consumer.override.max.poll.records: "20"}}', window=8)
 # Without the proxy that the engine may give each container on its way to other machines.
 CURL = ("curl", "-fsS", "--noproxy", "*", "-m", "10")
 SERVICES = {"kafka", "elasticsearch", "postgres", "pgbouncer", "connect"}
@@ -76,11 +69,10 @@ def test_more_workers_start_no_race_and_one_from_outside_gives_each_a_task_and_k
     # Without a plan, as at the first `up`.
     with monkeypatch.context() as patch:
         patch.setenv("SINKBENCH_PLAN", "")
-        done = compose("up", "--detach", "--wait", "--scale", "connect=4", "--scale", "loadgen=2")
-    assert done.returncode == 0, done.stderr
+        succeeded(compose("up", "--detach", "--wait", "--scale", "connect=4", "--scale", "loadgen=2"))
     assert "plan quick" not in log_with(checkout, "no race: the services were up already", 30)
     assert stack.workers == 4
-    (checkout / "plans" / "pooled.yaml").write_text(POOLED)
+    (checkout / "plans" / "pooled.yaml").write_text(quick_plan("postgres/jdbc-pgbouncer"))
     succeeded(sinkbench("race", "plans/pooled.yaml"))
     assert "loadgen-2" in sinkbench("status").stdout
     summary = summary_of(checkout)
@@ -104,22 +96,12 @@ def while_it_drains(stack: ComposeStack, checkout: Path, act: Callable[[], None]
     """Races TROUBLED, does something in its trial as soon as it drains, and returns the output."""
     (checkout / "plans" / "troubled.yaml").write_text(TROUBLED)
     with started(checkout, "race", "plans/troubled.yaml") as race:
-        until(lambda: drains(stack) or race.poll() is not None, 240)
+        until(lambda: drains(stack, "-001") or race.poll() is not None, 240)
         if race.poll() is None:
             time.sleep(1)
             act()
         output, _ = race.communicate(timeout=300)
     return output
-
-
-def drains(stack: ComposeStack) -> bool:
-    """Whether the connector of a race's first trial runs; not while Connect is rebalancing."""
-    try:
-        with ConnectCluster(stack.endpoints.connect.values()) as connect:
-            found = [connect.status(name) for name in connect.connectors() if name.endswith("-001")]
-            return bool(found) and found[0] is not None and found[0].running == 3
-    except SinkbenchError:
-        return False
 
 
 def in_container(stack: ComposeStack, name: str, script: str) -> None:

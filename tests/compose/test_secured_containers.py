@@ -7,29 +7,21 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
-import psycopg
 import pytest
 
-from sinkbench.settings import Settings, load_settings
+from sinkbench.settings import Settings
 from sinkbench.stack.compose import ComposeStack
 from sinkbench.stack.security import OF_CONTAINERS, kept_security
-from sinkbench.topology import needed_bytes
-from tests.e2e.onetrial import one_trial
-from tests.support.commands import Run, refuses, succeeded
-from tests.support.refusals import (
-    do_not_convince_who_trusts_another_authority,
-    refuse_plain_text,
-    refuse_wrong_passwords,
-)
+from tests.e2e.onetrial import taken
+from tests.support.commands import Run, refuses, sinkbench_in, succeeded
+from tests.support.refusals import strangers_are_refused
 
-from .composed import PROJECT, compose_in, sinkbench_in
+from .composed import PROJECT, compose_in, settings_of
 
 RECORDS = 3_000
 # Two workers, since those ask one another; and PgBouncer, behind which is PostgreSQL.
 WORKERS = 2
 PIPELINES = ("elasticsearch/camel-bulk", "postgres/jdbc-pgbouncer")
-PLAN = f"pipelines: [{', '.join(PIPELINES)}]\ntrials: 1\nload: {{partitions: 6}}\ndrain: {{compiling_percent: 100}}\n"
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +33,8 @@ def settings(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         patch.setenv("COMPOSE_FILE", "docker-compose.yml:docker-compose.secure.yml")
         patch.setenv("SINKBENCH_WORKERS", str(WORKERS))
         patch.setenv("SINKBENCH_HOME", str(tmp_path_factory.mktemp("secured") / "a home"))
-        found = load_settings(checkout)
-        if psutil.virtual_memory().available < needed_bytes(found.layout):
-            pytest.skip(f"it needs {needed_bytes(found.layout) / 1e9:.1f} GB of memory")
-        try:
+        with settings_of(checkout) as found:
             yield found
-        finally:
-            compose_in(checkout, "down", "--volumes", "--remove-orphans")
 
 
 @pytest.fixture(scope="module")
@@ -59,29 +46,23 @@ def secured(settings: Settings, checkout: Path) -> ComposeStack:
     return ComposeStack(settings, checkout)
 
 
-@pytest.mark.parametrize("cell", range(len(PIPELINES)), ids=PIPELINES)
+@pytest.mark.parametrize("pipeline", PIPELINES)
 def test_the_pipelines_of_every_stack_run_on_secured_containers(
-    cell: int, secured: ComposeStack, tmp_path: Path
+    pipeline: str, secured: ComposeStack, tmp_path: Path
 ) -> None:
-    record, _ = one_trial(secured, tmp_path, PLAN, RECORDS, cell=cell)
+    record = taken(secured, tmp_path, pipeline, records=RECORDS)
     assert record.audit is not None, record.reasons
     assert (record.audit.lost, record.audit.duplicates, record.audit.stored) == (0, 0, RECORDS)
     assert record.placement == {f"connect-{number}": 1 for number in range(1, WORKERS + 1)}
 
 
 def test_strangers_are_refused_by_each_service(secured: ComposeStack, tmp_path: Path) -> None:
-    endpoints = secured.endpoints
-    refuse_wrong_passwords(endpoints)
-    refuse_plain_text(endpoints)
-    do_not_convince_who_trusts_another_authority(endpoints, tmp_path)
-    with psycopg.connect(endpoints.sinks["postgres"].address) as connection:
-        rows = connection.execute("SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl").fetchall()
-    assert [version for (version,) in rows] == ["TLSv1.3"]
+    strangers_are_refused(secured.endpoints, tmp_path)
 
 
 def test_the_controllers_container_is_let_in(secured: ComposeStack, checkout: Path) -> None:
-    inside = compose_in(checkout, "run", "--rm", "--no-deps", "--no-TTY", "controller", "sinkbench/run", "status")
-    assert inside.returncode == 0, inside.stdout + inside.stderr
+    ask = ("run", "--rm", "--no-deps", "--no-TTY", "controller", "sinkbench/run", "status")
+    inside = succeeded(compose_in(checkout, *ask))
     assert f"-connect-{WORKERS}:8083" in inside.stdout
 
 

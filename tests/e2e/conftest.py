@@ -1,11 +1,10 @@
 """A real local stack for the end-to-end tests: its own data and ports, beside a stack that a user may have up."""
 
-import os
 import shutil
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -18,16 +17,12 @@ from sinkbench.sinks import Sink, open_sink
 from sinkbench.stack.local import LocalStack
 from tests.e2e.races import Quick
 from tests.support.browser import Browser, find
-from tests.support.commands import QUICKLY_COMPILED, Run, started, succeeded
+from tests.support.commands import QUICKLY_COMPILED, Run, sinkbench_in, started, succeeded
 from tests.support.eventclient import Client
+from tests.support.trials import quick_plan
 
 OFFSET = 500
-QUICK = """
-pipelines: [elasticsearch/camel-index, elasticsearch/camel-bulk, postgres/jdbc, postgres/jdbc-pgbouncer]
-trials: 1
-load: {keys: 10_000}
-drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 3}
-"""
+ALL_FOUR = ("elasticsearch/camel-index", "elasticsearch/camel-bulk", "postgres/jdbc", "postgres/jdbc-pgbouncer")
 
 
 @pytest.fixture(scope="package")
@@ -48,7 +43,7 @@ def stack(settings: Settings) -> Iterator[LocalStack]:
     """The running stack."""
     stack = LocalStack(settings)
     stack.down()
-    succeeded(subprocess.run([sys.executable, "-m", "sinkbench", "up"], check=False, capture_output=True, text=True))
+    succeeded(sinkbench_in(Path.cwd(), "up", timeout=1500))
     yield stack
     stack.down()
     # The logs stay, for whoever asks why a test has failed.
@@ -94,25 +89,22 @@ def topic(kafka: Kafka) -> Iterator[str]:
 @pytest.fixture(params=["elasticsearch", "postgres"])
 def sink(request: pytest.FixtureRequest, stack: LocalStack) -> Iterator[Sink]:
     """Each of the sinks in turn."""
-    sink = open_sink(request.param, stack.endpoints, CHECKOUT)
-    yield sink
-    sink.close()
+    with closing(open_sink(request.param, stack.endpoints, CHECKOUT)) as sink:
+        yield sink
 
 
 @pytest.fixture(scope="package")
 def quick(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Quick:
-    """That race, taken once."""
+    """A race of four pipelines, taken once."""
     folder, news = tmp_path_factory.mktemp("quick"), []
-    (folder / "mine.yaml").write_text(QUICK)
+    (folder / "mine.yaml").write_text(quick_plan(*ALL_FOUR, warm_up=3))
     with started(folder, "race", "mine.yaml", "--live-port", "0") as race:
         with Client(race.stdout.readline().removeprefix("live: ").strip()) as client:
             while (found := client.next()) is not None:
                 news.append(found)
         output, _ = race.communicate(timeout=400)
     assert race.returncode == 0, output
-    show = [sys.executable, "-m", "sinkbench", "show", "--all"]
-    shown = subprocess.run(show, cwd=folder, check=True, capture_output=True, text=True).stdout
-    return Quick(folder, output, shown, news)
+    return Quick(folder, output, succeeded(sinkbench_in(folder, "show", "--all")).stdout, news)
 
 
 @pytest.fixture(scope="module")
@@ -127,11 +119,4 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def sinkbench(settings: Settings, tmp_path: Path) -> Run:
     """Runs the command `sinkbench` in a folder of its own and returns what came of it."""
-
-    def run(*arguments: str, timeout: float = 400) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "sinkbench", *arguments]
-        return subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=timeout, env=os.environ
-        )
-
-    return run
+    return partial(sinkbench_in, tmp_path)

@@ -27,6 +27,7 @@ from sinkbench.trial.workloads.sustain import records_offered
 from tests.support.silent import Silent
 from tests.support.trials import plan_in
 
+PARTITIONS = 6
 NAMES = Names.of("5eeded_001")
 """What `one_trial` calls its things."""
 
@@ -57,6 +58,16 @@ def one_trial(
             return run_trial(own, _workload(chosen), 1)
         finally:
             own.remove()
+
+
+def taken(
+    stack: Stack, folder: Path, pipeline: str, target: str = "", records: int = 5_000, observer: Silent | None = None
+) -> TrialRecord:
+    """A trial of that pipeline, or entry of a plan, into that target, from few partitions."""
+    entry = f"{{pipeline: {pipeline}, target: {target}}}" if target else pipeline
+    plan = f"pipelines: [{entry}]\nload: {{partitions: {PARTITIONS}}}\ndrain: {{compiling_percent: 100}}\n"
+    record, _ = one_trial(stack, folder, plan, records, observer=observer)
+    return record
 
 
 def reasons_but_size(record: TrialRecord) -> list[Reason]:

@@ -4,14 +4,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import psutil
 import pytest
 
 from sinkbench.settings import load_settings
 from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
-from sinkbench.topology import needed_bytes
-from tests.support.commands import QUICKLY_COMPILED
+from tests.support.commands import QUICKLY_COMPILED, skip_without_memory
 
 
 @contextmanager
@@ -26,8 +24,7 @@ def own_stack(folder: str, offset: int, **more: str) -> Iterator[LocalStack]:
         for name, value in {**where, **options, **more}.items():
             patch.setenv(f"SINKBENCH_{name}", value)
         settings = load_settings()
-        if psutil.virtual_memory().available < needed_bytes(settings.layout):
-            pytest.skip(f"this topology needs {needed_bytes(settings.layout) / 1e9:.1f} GB of memory")
+        skip_without_memory(settings.layout)
         stack = LocalStack(settings)
         stack.down()
         shutil.rmtree(Home(settings).data, ignore_errors=True)

@@ -8,15 +8,9 @@ from sinkbench.stack.local import LocalStack
 from tests.e2e.ownstacks import own_stack
 from tests.support.commands import Run, refuses, succeeded
 from tests.support.latest import summary_of
+from tests.support.trials import quick_plan
 
-PLAN = """
-pipelines: [postgres/jdbc]
-arms:
-  base: {}
-  head: {overrides: {HEAD}}
-trials: 1
-drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 2}
-"""
+PLAN = quick_plan("postgres/jdbc", window=3) + "arms: {base: {}, head: {overrides: {HEAD}}}\n"
 
 
 def test_each_arm_has_its_own_configuration_and_compare_sets_them_against_each_other(

@@ -29,7 +29,7 @@ TABLES = "SELECT table_schema || '.' || table_name FROM information_schema.table
 
 
 def test_ten_records_show_what_is_wrong_with_each_pipeline_and_nothing_of_them_stays(
-    stack: LocalStack, kafka: Kafka, sinkbench: Run, tmp_path: Path
+    stack: LocalStack, kafka: Kafka, sinkbench: Run, tmp_path: Path, database: psycopg.Connection
 ) -> None:
     nowhere = 'consumer.override.group.id: "their group", connection.password: wrong'
     (tmp_path / "mine.yaml").write_text(
@@ -61,8 +61,7 @@ def test_ten_records_show_what_is_wrong_with_each_pipeline_and_nothing_of_them_s
     assert list((tmp_path / "results").glob("*")) == []
     assert left_behind(stack) == []
     assert "their group" not in kafka.groups()
-    with psycopg.connect(stack.endpoints.sinks["postgres"].address) as connection:
-        assert connection.execute(TABLES).fetchall() == []
+    assert database.execute(TABLES).fetchall() == []
 
 
 @pytest.mark.long

@@ -24,19 +24,13 @@ from tests.e2e.onetrial import NAMES, one_trial
 from tests.e2e.races import Quick
 from tests.support.latest import summary_of, trials_of
 from tests.support.silent import When
+from tests.support.trials import quick_plan
 from tests.support.undisturbed import undisturbed
 from tests.support.waiting import until
 
-PLAN = """
-pipelines: [{pipeline}]
-trials: 1
-load: {{keys: {keys}}}
-drain: {{compiling_percent: 100, window_seconds: 5, pilot_seconds: 1, warm_up_seconds: 2}}
-"""
-
 
 def plan(pipeline: str, keys: int = 10_000) -> str:
-    return PLAN.format(pipeline=pipeline, keys=keys)
+    return f"{quick_plan(pipeline, window=5)}load: {{keys: {keys}}}\n"
 
 
 def trial_of(stack: LocalStack, folder: Path, text: str, records: int) -> dict[str, Any]:

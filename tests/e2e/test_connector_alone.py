@@ -11,7 +11,6 @@ from loadgen.options import Load
 from sinkbench.limits.clients import make_records
 from sinkbench.limits.measure import connector_limit
 from sinkbench.plan.cells import expand
-from sinkbench.plan.plan import Plan
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Destination, Sink, needed, open_sink, open_writer, sink_kind
 from sinkbench.stack.local import LocalStack
@@ -20,6 +19,7 @@ from sinkbench.trial.names import PREFIX, Names
 from sinkbench.trial.resources import Resources
 from tests.e2e.races import left_behind
 from tests.support.silent import Silent
+from tests.support.trials import plan_of
 
 RECORDS = 150_000
 NAMES = Names.of("abcdef_limit_connector")
@@ -108,7 +108,7 @@ class Looking(Silent):
     ids=lambda pipeline: pipeline if isinstance(pipeline, str) else pipeline["pipeline"],
 )
 def test_a_connector_commits_every_record_to_a_target_that_keeps_none(stack: LocalStack, pipeline: object) -> None:
-    plan = Plan.model_validate({"name": "p", "pipelines": [pipeline], "seed": 1})
+    plan = plan_of(pipeline, seed=1)
     (cell,) = expand(plan, stack.workers)
     looking = Looking(stack, cell.sink)
     with closing(Cluster(stack, plan, CHECKOUT)) as bench:

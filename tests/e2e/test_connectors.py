@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,11 +17,11 @@ from sinkbench.race.preparation import unread, validate_configs
 from sinkbench.services.connect import ConnectCluster, is_even, placement
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import open_sink, sinks_of
+from sinkbench.sinks import open_sink
 from sinkbench.stack.local import PLUGINS, LocalStack
 from sinkbench.trial.cluster import Cluster
-from tests.e2e.races import remove_connectors
-from tests.support.commands import Run, refuses, succeeded
+from tests.e2e.races import offer_defaults, remove_connectors
+from tests.support.commands import Run, loadgen, refuses, succeeded
 from tests.support.trials import plan_in
 from tests.support.waiting import until
 
@@ -55,14 +54,9 @@ def topic(stack: LocalStack) -> Iterator[str]:
     """The topic that the files name, with some records in it, and what they write to."""
     kafka = Kafka(stack.endpoints.kafka)
     kafka.delete_topic("tides")
-    # A test of the sinks may have had the alias stand for an index of its own.
-    for name in sinks_of(stack.endpoints):
-        sink = open_sink(name, stack.endpoints, CHECKOUT)
-        sink.offer_default()
-        sink.close()
-    command = [sys.executable, "-m", "loadgen", "run", "--bootstrap", stack.endpoints.kafka, "--topic", "tides"]
-    command += ["--count", str(RECORDS), "--partitions", "24"]
-    subprocess.run(command, check=True, capture_output=True)
+    offer_defaults(stack)
+    to = ("--bootstrap", stack.endpoints.kafka, "--topic", "tides")
+    succeeded(loadgen(*to, "--count", str(RECORDS), "--partitions", "24"))
     yield "tides"
     kafka.delete_topic("tides")
     kafka.create_topic("tides", 24)

@@ -2,19 +2,16 @@
 
 import json
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from elasticsearch import Elasticsearch
 from loadgen.dataset.store import Builder, DatasetMaker
 from loadgen.options import load_from
 from loadgen.records import made_by, records_of
@@ -23,6 +20,7 @@ from sinkbench.sinks import Sink
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial import audit
+from tests.e2e.hands import HANDS, InElasticsearch, InPostgres, store, with_target
 from tests.e2e.onetrial import index_with
 from tests.support.anyrecords import VALUES, changed, text_of
 from tests.support.counts import count
@@ -32,68 +30,27 @@ TARGET, RUN = "tides_test_contents", "r1"
 NOAA = 20_000
 
 
-class Hand:
-    """Somebody who writes to a sink beside the connectors."""
-
-    def __init__(self, stack: LocalStack, sink: Sink) -> None:
-        self._sink = sink.name
-        self._address = stack.endpoints.sinks[sink.name].address
-
-    def store(self, texts: Sequence[str]) -> None:
-        """Writes records as they are."""
-        if self._sink == "postgres":
-            with (
-                psycopg.connect(self._address) as connection,
-                connection.cursor() as cursor,
-                cursor.copy(f"COPY {TARGET} (payload) FROM STDIN") as copy,
-            ):
-                for text in texts:
-                    copy.write_row([text])
-            return
-        with Elasticsearch(self._address) as client:
-            for start in range(0, len(texts), 5_000):
-                lines = [f'{{"index":{{}}}}\n{text}\n' for text in texts[start : start + 5_000]]
-                answer: Any = client.options(request_timeout=60).bulk(index=TARGET, body="".join(lines))
-                assert not answer["errors"]
-
-    def change(self, seq: int, member: str, value: str) -> None:
-        """Gives a member of the data of one record another value."""
-        if self._sink == "postgres":
-            with psycopg.connect(self._address) as connection:
-                done = connection.execute(
-                    f"UPDATE {TARGET} SET payload = jsonb_set(payload, %s, %s::jsonb)"  # noqa: S608 - of our own
-                    " WHERE payload #>> '{bench,seq}' = %s",
-                    [["data", "0", member], json.dumps(value), str(seq)],
-                )
-                assert done.rowcount == 1
-            return
-        with Elasticsearch(self._address) as client:
-            client.indices.refresh(index=TARGET)
-            (hit,) = client.search(index=TARGET, query={"term": {"bench.seq": seq}})["hits"]["hits"]
-            hit["_source"]["data"][0][member] = value
-            client.index(index=TARGET, id=hit["_id"], document=hit["_source"])
-
-
 @pytest.fixture
-def hand(stack: LocalStack, sink: Sink) -> Iterator[Hand]:
+def hand(stack: LocalStack, sink: Sink) -> Iterator[InPostgres | InElasticsearch]:
     sink.create(TARGET)
-    yield Hand(stack, sink)
+    yield HANDS[sink.name](stack, TARGET)
     sink.drop(TARGET)
 
 
-def spelled_otherwise(record: dict[str, Any], draw: Random, *, twice: bool) -> str:
+def spelled_otherwise(record: dict[str, Any], draw: Random, *, twice: bool) -> bytes:
     """A record in another spelling but for "bench", whose numbers the audit counts by."""
     bench = json.dumps(record.pop("bench"))
-    return f'{respelled(record, draw, twice=twice)[:-1]}, "bench": {bench}}}'
+    return f'{respelled(record, draw, twice=twice)[:-1]}, "bench": {bench}}}'.encode()
 
 
 def test_one_changed_record_is_found_and_another_spelling_is_no_change(
-    sink: Sink, hand: Hand, monkeypatch: pytest.MonkeyPatch
+    stack: LocalStack, sink: Sink, hand: InPostgres | InElasticsearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = {"bootstrap": "-", "topic": "-", "run": RUN, "count": NOAA, "keys": 500, "record_bytes": 512}
     sent = records_of(load_from(options))
     draw = Random(1)
-    hand.store([spelled_otherwise(json.loads(value), draw, twice=sink.name == "postgres") for value in sent])
+    twice = sink.name == "postgres"
+    store(stack, sink.name, TARGET, [spelled_otherwise(json.loads(value), draw, twice=twice) for value in sent])
     names: Any = SimpleNamespace(target=TARGET, trial=RUN)
 
     def found() -> Content:
@@ -103,9 +60,9 @@ def test_one_changed_record_is_found_and_another_spelling_is_no_change(
 
     monkeypatch.setattr(audit, "CHECK_SECONDS", 60.0)
     assert found() == Content(compared=NOAA, checked=NOAA)
-    hand.change(12_345, "q", "v")
+    hand.change(12_345, "v")
     assert found() == Content(compared=NOAA, altered=1, checked=NOAA, altered_ranges="12345")
-    hand.change(12_345, "q", "p")
+    hand.change(12_345, "p")
     assert found().altered == 0
     # Time is up: what was not read is not called right, and the sink can be asked on.
     monkeypatch.setattr(audit, "CHECK_SECONDS", 0.0)
@@ -119,7 +76,7 @@ def test_one_changed_record_is_found_and_another_spelling_is_no_change(
 @given(records=st.lists(VALUES, min_size=20, max_size=20), place=st.integers(0, 19), data=st.data())
 @settings(max_examples=count(40, 4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_numbers_and_texts_there_are_only_a_planted_change_is_seen(
-    sink: Sink, hand: Hand, records: list[Any], place: int, data: Any
+    stack: LocalStack, sink: Sink, hand: object, records: list[Any], place: int, data: Any
 ) -> None:
     builder = Builder()
     for record in records:
@@ -128,10 +85,11 @@ def test_whatever_numbers_and_texts_there_are_only_a_planted_change_is_seen(
     for planted in (False, True):
         names: Any = SimpleNamespace(target=TARGET, trial=secrets.token_hex(4))
         sent = made_by(DatasetMaker(builder.build("here", whole=True), names.trial), 0, len(records))
-        stored = [value.decode() for value in sent]
+        stored = list(sent)
         if planted:
-            stored[place] = stored[place].replace(f'"own":{text_of(records[place])}', f'"own":{other}', 1)
-        hand.store(stored)
+            own = f'"own":{text_of(records[place])}'.encode()
+            stored[place] = stored[place].replace(own, f'"own":{other}'.encode(), 1)
+        store(stack, sink.name, TARGET, stored)
         sink.settle(TARGET)
         found = audit.content_of(sink, names, documents_of(sent[:8], names.trial), len(sent), 512)
         assert found is not None
@@ -146,11 +104,8 @@ def test_documents_that_are_not_kept_whole_are_told_by_their_numbers_or_not_give
     stack: LocalStack, tmp_path: Path, source: dict[str, Any], kept: dict[int, Any]
 ) -> None:
     index = index_with(tmp_path, mappings={"_source": source})
-    with closing(ElasticsearchSink(stack.endpoints.sinks["elasticsearch"], index)) as sink:
-        sink.create(TARGET)
-        try:
-            Hand(stack, sink).store([json.dumps({"metadata": {"id": "a"}, "bench": {"run": RUN, "seq": 3}})])
-            sink.settle(TARGET)
-            assert sink.capabilities.documents.some(TARGET, RUN, [3]) == kept
-        finally:
-            sink.drop(TARGET)
+    with with_target(ElasticsearchSink(stack.endpoints.sinks["elasticsearch"], index), TARGET) as sink:
+        document = json.dumps({"metadata": {"id": "a"}, "bench": {"run": RUN, "seq": 3}})
+        store(stack, sink.name, TARGET, [document.encode()])
+        sink.settle(TARGET)
+        assert sink.capabilities.documents.some(TARGET, RUN, [3]) == kept

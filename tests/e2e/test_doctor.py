@@ -1,13 +1,9 @@
 """The doctor on the real stack: what is wrong is found, with its figure, and a stack that is well shows nothing."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
@@ -19,12 +15,11 @@ from sinkbench.plan.plan import load_plan
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT, Settings
-from sinkbench.sinks import open_sink, sinks_of
 from sinkbench.stack import Stack
 from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.local import LocalStack
-from tests.e2e.races import remove_connectors, stack_file
-from tests.support.commands import Run, succeeded
+from tests.e2e.races import cluster_set, offer_defaults, remove_connectors, stack_file
+from tests.support.commands import Run, loadgen, succeeded
 from tests.support.ports import free_ports
 from tests.support.trials import config_of
 from tests.support.waiting import until
@@ -66,10 +61,8 @@ def found(diagnosis: Diagnosis, code: str, subject: str | None = None) -> Found 
 
 @pytest.fixture(autouse=True, scope="module")
 def _offered(stack: LocalStack) -> None:
-    """What connectors write to by hand; a test before may have taken the alias."""
-    for name in sinks_of(stack.endpoints):
-        with closing(open_sink(name, stack.endpoints, CHECKOUT)) as sink:
-            sink.offer_default()
+    """What connectors write to by hand."""
+    offer_defaults(stack)
 
 
 @pytest.fixture(scope="module")
@@ -122,27 +115,16 @@ def test_a_stack_that_is_well_shows_nothing(stack: LocalStack) -> None:
     assert seen.unseen == {}
 
 
-@contextmanager
-def low_watermark(stack: LocalStack) -> Iterator[None]:
-    url = f"{stack.endpoints.sinks['elasticsearch'].address}/_cluster/settings"
-    disk = "cluster.routing.allocation.disk"
-    stages = {"low": "1%", "high": "99%", "flood_stage": "99.5%"}
-    wanted = {f"{disk}.threshold_enabled": True, **{f"{disk}.watermark.{stage}": at for stage, at in stages.items()}}
-    httpx.put(url, json={"transient": wanted}).raise_for_status()
-    try:
-        yield
-    finally:
-        httpx.put(url, json={"transient": dict.fromkeys(wanted)}).raise_for_status()
-
-
 def test_what_is_wrong_with_services_and_machine_is_found_and_gone_afterwards(
     stack: LocalStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with ExitStack() as opened, monkeypatch.context() as patch:
+    disk = "cluster.routing.allocation.disk"
+    stages = {"low": "1%", "high": "99%", "flood_stage": "99.5%"}
+    wanted = {f"{disk}.threshold_enabled": True, **{f"{disk}.watermark.{stage}": at for stage, at in stages.items()}}
+    with cluster_set(stack, wanted), monkeypatch.context() as patch:
         # A real machine has too much of these.
         patch.setattr(looking, "LEAST_FREE_BYTES", 10**18)
         patch.setattr(services, "LEAST_AVAILABLE_BYTES", 10**18)
-        opened.enter_context(low_watermark(stack))
         seen = examined(stack)
     expected = {
         "full-disk": "beyond the low watermark, 1%",
@@ -167,8 +149,8 @@ def connect(stack: LocalStack, kafka: Kafka) -> Iterator[ConnectCluster]:
 @pytest.fixture
 def skewed(stack: LocalStack, kafka: Kafka) -> Iterator[str]:
     """A topic whose records all have one key."""
-    command = [sys.executable, "-m", "loadgen", "run", "--bootstrap", stack.endpoints.kafka, "--topic", TOPIC]
-    subprocess.run([*command, "--count", "2000", "--partitions", "3", "--keys", "1"], check=True, capture_output=True)
+    to = ("--bootstrap", stack.endpoints.kafka, "--topic", TOPIC)
+    succeeded(loadgen(*to, "--count", "2000", "--partitions", "3", "--keys", "1"))
     yield TOPIC
     kafka.delete_topic(TOPIC)
 

@@ -1,7 +1,7 @@
 """Queries against the real sinks: each target answers what its file says, and what it cannot answer is seen."""
 # ruff: noqa: S608 - the table's name is a constant
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -16,9 +16,10 @@ from sinkbench.errors import ServiceError
 from sinkbench.plan.entries import load_queries
 from sinkbench.results import Asked
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import Destination, Sink, open_sink, open_writer
+from sinkbench.sinks import Sink, open_sink
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.queries import SentRecords, asked
+from tests.e2e.hands import store, with_target
 
 COUNT, KEYS = 20_000, 5_000
 RUN = "equal"
@@ -61,23 +62,11 @@ def records() -> list[bytes]:
 @pytest.fixture
 def filled(stack: LocalStack, records: list[bytes], request: pytest.FixtureRequest) -> Iterator[Sink]:
     """The sink of a target file, with all records, and those with gaps, in a target that is made by it."""
-    name, way = (file := Path(request.param)).parts[0], "COPY" if file.suffix == ".sql" else "bulk"
-    sink = open_sink(name, stack.endpoints, CHECKOUT)
-    sink.create(TARGET, CHECKOUT / file)
-    try:
-        store(stack, name, way, [*records, *GAPS])
+    empty = open_sink(Path(request.param).parts[0], stack.endpoints, CHECKOUT)
+    with with_target(empty, TARGET, CHECKOUT / request.param) as sink:
+        store(stack, sink.name, TARGET, [*records, *GAPS])
         sink.settle(TARGET)
         yield sink
-    finally:
-        sink.drop(TARGET)
-        sink.close()
-
-
-def store(stack: LocalStack, sink: str, way: str, records: Sequence[bytes]) -> None:
-    writer = open_writer(Destination(sink, way, TARGET, stack.endpoints.sinks[sink]))
-    for at in range(0, len(records), 2_000):
-        writer.write(writer.batch(records[at : at + 2_000]))
-    writer.close()
 
 
 def ask_all(sink: Sink) -> dict[str, Asked]:
@@ -99,11 +88,10 @@ def test_a_target_answers_by_an_index_what_it_is_made_for(filled: Sink, job: set
 
 
 @pytest.mark.parametrize("filled", ["postgres/targets/columns.sql"], indirect=True)
-def test_a_record_that_a_hand_has_changed_makes_an_answer_wrong(filled: Sink, stack: LocalStack) -> None:
-    with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as hand:
-        hand.execute(f"UPDATE {TARGET} SET payload = jsonb_set(payload, '{{data,0,v}}', '\"9.9\"') WHERE id = 71")
-        assert [name for name, each in ask_all(filled).items() if each.right is False] == ["station-hours"]
-        hand.execute(f"DELETE FROM {TARGET} WHERE id = 71")
+def test_a_record_that_a_hand_has_changed_makes_an_answer_wrong(filled: Sink, database: psycopg.Connection) -> None:
+    database.execute(f"UPDATE {TARGET} SET payload = jsonb_set(payload, '{{data,0,v}}', '\"9.9\"') WHERE id = 71")
+    assert [name for name, each in ask_all(filled).items() if each.right is False] == ["station-hours"]
+    database.execute(f"DELETE FROM {TARGET} WHERE id = 71")
     assert "station-day" in {name for name, each in ask_all(filled).items() if each.right is False}
 
 

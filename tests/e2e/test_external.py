@@ -15,7 +15,6 @@ import trustme
 from psycopg.conninfo import conninfo_to_dict
 
 from sinkbench.errors import StackError
-from sinkbench.plan.plan import Plan
 from sinkbench.race.leftovers import note_run, sweep
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
@@ -31,16 +30,12 @@ from tests.e2e.tlsdoor import door
 from tests.support.commands import Run, succeeded
 from tests.support.processwatch import Watch
 from tests.support.silent import At
+from tests.support.trials import plan_of, quick_plan
 
 HTTP_PASSWORD = "swordfish-of-the-doors"  # noqa: S105
 SQL_PASSWORD = "swordfish-of-the-tables"  # noqa: S105
 WRONG = "not-the-swordfish"
 ROLE = "bench_external"
-PLAN = """
-pipelines: [postgres/jdbc, elasticsearch/camel-bulk]
-trials: 1
-drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 2}
-"""
 STACK = """
 kafka:
   bootstrap: BOOTSTRAP
@@ -147,11 +142,10 @@ def names_of_trials(stack: LocalStack) -> list[str]:
 def test_a_race_through_tls_and_passwords_measures_what_can_be_seen_and_stores_no_secret(
     stack: LocalStack, clusters: Clusters, sinkbench: Run
 ) -> None:
-    (clusters.folder / "mine.yaml").write_text(PLAN)
+    (clusters.folder / "mine.yaml").write_text(quick_plan("postgres/jdbc", "elasticsearch/camel-bulk", window=3))
     watch = Watch()
     with watch.going():
-        done = sinkbench("race", "mine.yaml", "--stack", clusters.write())
-    assert done.returncode == 0, done.stdout + done.stderr
+        done = succeeded(sinkbench("race", "mine.yaml", "--stack", clusters.write()))
     assert "not measured on these clusters: CPU time of Kafka" in done.stdout
     summary: dict[str, Any] = json.loads((clusters.folder / "results" / "latest" / "summary.json").read_text())
     jdbc, bulk = summary["cells"]
@@ -192,7 +186,9 @@ def test_a_race_through_tls_and_passwords_measures_what_can_be_seen_and_stores_n
     assert names_of_trials(stack) == []
 
 
-def test_what_somebody_else_has_made_survives_a_race(stack: LocalStack, clusters: Clusters) -> None:
+def test_what_somebody_else_has_made_survives_a_race(
+    stack: LocalStack, clusters: Clusters, database: psycopg.Connection
+) -> None:
     """Even where it is named just like something that this account's own killed run has left behind."""
     external = ExternalStack(clusters.folder / clusters.write())
     note_run(external, "ab12cd")
@@ -204,15 +200,14 @@ def test_what_somebody_else_has_made_survives_a_race(stack: LocalStack, clusters
         postgres.create(left)
         elasticsearch.create(left)
         httpx.put(f"{stack.endpoints.sinks['elasticsearch'].address}/{theirs}").raise_for_status()
-        with psycopg.connect(stack.endpoints.sinks["postgres"].address) as connection:
-            connection.execute(f"CREATE TABLE {theirs} (payload jsonb)")
-            connection.execute("CREATE TABLE tides_of_march (day date)")
+        database.execute(f"CREATE TABLE {theirs} (payload jsonb)")
+        database.execute("CREATE TABLE tides_of_march (day date)")
         for sink in (postgres, elasticsearch):
             with pytest.raises(StackError, match=f"sinkbench has not made the .* {theirs}"):
                 sink.drop(theirs)
             with pytest.raises(StackError, match=f"did not make the .* {theirs} .* already exists"):
                 sink.create(theirs)
-        plan = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
+        plan = plan_of()
         with closing(Cluster(external, plan, CHECKOUT)) as cluster:
             assert sorted(sweep(cluster)) == [f"elasticsearch's {left}", f"postgres's {left}"]
         assert sorted(names_of_trials(stack)) == [theirs, theirs, "tides_of_march"]
@@ -220,8 +215,7 @@ def test_what_somebody_else_has_made_survives_a_race(stack: LocalStack, clusters
         postgres.close()
         elasticsearch.close()
         httpx.delete(f"{stack.endpoints.sinks['elasticsearch'].address}/{theirs}")
-        with psycopg.connect(stack.endpoints.sinks["postgres"].address) as connection:
-            connection.execute(f"DROP TABLE IF EXISTS {theirs}, tides_of_march")
+        database.execute(f"DROP TABLE IF EXISTS {theirs}, tides_of_march")
 
 
 @pytest.mark.parametrize("as_alias", [True, False])
@@ -292,13 +286,12 @@ def test_a_certificate_that_the_ca_has_not_signed_is_told(clusters: Clusters) ->
         assert re.search(rf"{where} .*certificate verify failed.*; .* as the CA", said), said
 
 
-def test_a_user_without_the_rights_is_told_which(stack: LocalStack, clusters: Clusters) -> None:
-    with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as connection:
-        connection.execute(f"REVOKE CREATE ON SCHEMA public FROM {ROLE}")
-        try:
-            said = refused(clusters)
-        finally:
-            connection.execute(f"GRANT CREATE ON SCHEMA public TO {ROLE}")
+def test_a_user_without_the_rights_is_told_which(clusters: Clusters, database: psycopg.Connection) -> None:
+    database.execute(f"REVOKE CREATE ON SCHEMA public FROM {ROLE}")
+    try:
+        said = refused(clusters)
+    finally:
+        database.execute(f"GRANT CREATE ON SCHEMA public TO {ROLE}")
     assert re.search(r"postgres at .*: bench_external may not make schemas .*; GRANT CREATE", said), said
 
 

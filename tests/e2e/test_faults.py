@@ -28,8 +28,9 @@ from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.resources import Resources, create_target
 from sinkbench.trial.workload import disk_to_fill, proxied_network
+from tests.e2e.hands import with_target
 from tests.e2e.onetrial import NAMES, one_trial
-from tests.e2e.races import SOON_MISSED, left_behind
+from tests.e2e.races import SOON_MISSED, in_a_drain, left_behind
 from tests.support.commands import Run, refuses, succeeded
 from tests.support.silent import Silent
 from tests.support.trials import plan_in
@@ -281,35 +282,28 @@ def test_postgres_refuses_for_each_reason_and_takes_records_again(stack: LocalSt
         with psycopg.connect(address, autocommit=True) as client:
             client.execute(insert)
 
-    with closing(open_sink("postgres", stack.endpoints, CHECKOUT)) as sink:
-        sink.create(name)
-        try:
-            errors = {
-                "read only": psycopg.errors.ReadOnlySqlTransaction,
-                "no right": psycopg.errors.InsufficientPrivilege,
-            }
-            for why, error in errors.items():
-                with psycopg.connect(address, autocommit=True) as open_before:
-                    sink.capabilities.refusing.refuse(name, why)
-                    with pytest.raises(error):
-                        write()
-                    with pytest.raises(error):
-                        open_before.execute(insert)
-                    sink.capabilities.refusing.accept(name)
-                    write()
+    with with_target(open_sink("postgres", stack.endpoints, CHECKOUT), name) as sink:
+        errors = {"read only": psycopg.errors.ReadOnlySqlTransaction, "no right": psycopg.errors.InsufficientPrivilege}
+        for why, error in errors.items():
             with psycopg.connect(address, autocommit=True) as open_before:
-                sink.capabilities.refusing.refuse(name, "no connection")
-                sink.capabilities.refusing.refuse(name, "no connection")
-                with pytest.raises(psycopg.OperationalError, match="too many clients already"):
+                sink.capabilities.refusing.refuse(name, why)
+                with pytest.raises(error):
                     write()
-                with pytest.raises(psycopg.errors.AdminShutdown):
+                with pytest.raises(error):
                     open_before.execute(insert)
                 sink.capabilities.refusing.accept(name)
-            # The server may take a moment until it has seen all of them go.
-            until(lambda: write() or True, 10, passing=(psycopg.OperationalError,))
-            assert sink.count(name) == 3
-        finally:
-            sink.drop(name)
+                write()
+        with psycopg.connect(address, autocommit=True) as open_before:
+            sink.capabilities.refusing.refuse(name, "no connection")
+            sink.capabilities.refusing.refuse(name, "no connection")
+            with pytest.raises(psycopg.OperationalError, match="too many clients already"):
+                write()
+            with pytest.raises(psycopg.errors.AdminShutdown):
+                open_before.execute(insert)
+            sink.capabilities.refusing.accept(name)
+        # The server may take a moment until it has seen all of them go.
+        until(lambda: write() or True, 10, passing=(psycopg.OperationalError,))
+        assert sink.count(name) == 3
 
 
 @pytest.mark.long
@@ -393,24 +387,13 @@ def test_a_broker_that_hangs_does_not_end_the_process_that_asks_for_groups(stack
     assert asking.returncode == 0
 
 
-KILLED_DRAIN = """
-mode: faults
-pipelines:
-  - pipeline: postgres/jdbc-idempotent
-    target: postgres/targets/positions.sql
-    overrides: {consumer.override.session.timeout.ms: "6000"}
-sustain: {backlog_records: 300_000}
-faults:
-  - {what: kill, target: worker, at_share: 0.2, seconds: 1}
-"""
-
-
 @pytest.mark.long
 @pytest.mark.rare
 def test_a_worker_that_is_killed_in_a_drain_loses_nothing_and_what_replaces_itself_is_there_once(
     stack: LocalStack, tmp_path: Path
 ) -> None:
-    record, samples = one_trial(stack, tmp_path, KILLED_DRAIN)
+    pipeline = "pipeline: postgres/jdbc-idempotent, target: postgres/targets/positions.sql"
+    record, samples = one_trial(stack, tmp_path, in_a_drain(pipeline, "kill", 1))
     check_recovered(stack, record, "connect-")
     assert record.backlog_records == record.records
     # All of them were there before anything was stored.

@@ -8,20 +8,14 @@ import pytest
 
 from sinkbench.limits import kafka
 from sinkbench.limits.kafka import kafka_jobs
-from sinkbench.plan.plan import Plan
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
 from tests.e2e.races import left_behind
 from tests.support.silent import Silent
+from tests.support.trials import plan_of
 
 CONSTANT = {"compression": "lz4", "constant": True, "producers": 2}
-
-
-def java_below_us() -> list[int]:
-    return [
-        each.pid for each in psutil.Process().children(recursive=True) if "perf" in " ".join(each.cmdline()).lower()
-    ]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +36,7 @@ def test_a_load_on_kafka_alone_has_a_rate_and_leaves_nothing(
 ) -> None:
     for name in ("SECONDS", "HELD_SECONDS", "WARM_SECONDS"):
         monkeypatch.setattr(kafka, name, 0.5)
-    plan = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "kafka": [{"label": "it", **load}]})
+    plan = plan_of(kafka=[{"label": "it", **load}])
     with closing(Cluster(stack, plan, CHECKOUT)) as bench:
         (job,) = kafka_jobs(bench, "abcdef")
         limit = job.run(Silent())
@@ -59,7 +53,7 @@ def test_a_load_on_kafka_alone_has_a_rate_and_leaves_nothing(
             assert block.figures["stored_ratio"] == 1
             assert 0.9 <= block.figures["sent_ratio"] <= 1.2
         assert load is not CONSTANT or 0 < block.figures["wire_bytes"] < 100
-    assert java_below_us() == []
+    assert not any("perf" in " ".join(each.cmdline()).lower() for each in psutil.Process().children(recursive=True))
     groups = [Path(f"/proc/{each.pid}/cgroup").read_text() for each in stack.services() if each.pid]
     assert not any("sinkbench-" in each for each in groups)
     assert left_behind(stack) == []
@@ -67,7 +61,7 @@ def test_a_load_on_kafka_alone_has_a_rate_and_leaves_nothing(
 
 def test_a_load_that_kafka_refuses_has_its_reason_and_leaves_nothing(stack: LocalStack) -> None:
     loads = [{"label": "it", "replication": 3}, {"label": "that", "replication": 3, "by": "loadgen"}]
-    plan = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "kafka": loads})
+    plan = plan_of(kafka=loads)
     with closing(Cluster(stack, plan, CHECKOUT)) as bench:
         notes = [job.run(Silent()).note or "" for job in kafka_jobs(bench, "abcdef")]
     assert all("replication factor" in note.lower() for note in notes), notes

@@ -24,14 +24,10 @@ from sinkbench.trial.names import is_ours
 from tests.e2e.races import left_behind
 from tests.support.commands import Run, started, succeeded
 from tests.support.latest import summary_of, trials_of
+from tests.support.trials import quick_plan
 
 KILLS = int(os.environ.get("KILLS", "2"))
 KILL_SECONDS = float(os.environ.get("KILL_SECONDS", "12"))
-PLAN = """
-pipelines: [postgres/jdbc, elasticsearch/camel-bulk]
-trials: 1
-drain: {compiling_percent: 100, window_seconds: 2.5, pilot_seconds: 1, warm_up_seconds: 2}
-"""
 # Begins as the names of trials do.
 SOMEBODYS = "tides_somebodys"
 CONFIG = {
@@ -44,21 +40,20 @@ CONNECTOR = {"name": SOMEBODYS, "config": CONFIG, "initial_state": "STOPPED"}
 
 
 @pytest.fixture
-def somebodys(stack: LocalStack, kafka: Kafka, connect: ConnectCluster) -> Iterator[None]:
+def somebodys(stack: LocalStack, kafka: Kafka, connect: ConnectCluster, database: psycopg.Connection) -> Iterator[None]:
     """A topic, a connector, an index and a table of somebody else's, which are still there afterwards."""
     elasticsearch = stack.endpoints.sinks["elasticsearch"].address
     kafka.create_topic(SOMEBODYS, 1)
     httpx.put(f"{elasticsearch}/{SOMEBODYS}").raise_for_status()
-    with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as database:
-        httpx.post(f"{stack.endpoints.connect['connect-1']}/connectors", json=CONNECTOR).raise_for_status()
-        database.execute(f"CREATE TABLE {SOMEBODYS} ()")
-        yield
-        assert SOMEBODYS in kafka.topics()
-        assert SOMEBODYS in connect.connectors()
-        assert httpx.get(f"{elasticsearch}/{SOMEBODYS}").status_code == 200
-        database.execute(f"DROP TABLE {SOMEBODYS}")
-        connect.delete(SOMEBODYS)
-        connect.wait_until_gone(SOMEBODYS)
+    httpx.post(f"{stack.endpoints.connect['connect-1']}/connectors", json=CONNECTOR).raise_for_status()
+    database.execute(f"CREATE TABLE {SOMEBODYS} ()")
+    yield
+    assert SOMEBODYS in kafka.topics()
+    assert SOMEBODYS in connect.connectors()
+    assert httpx.get(f"{elasticsearch}/{SOMEBODYS}").status_code == 200
+    database.execute(f"DROP TABLE {SOMEBODYS}")
+    connect.delete(SOMEBODYS)
+    connect.wait_until_gone(SOMEBODYS)
     httpx.delete(f"{elasticsearch}/{SOMEBODYS}").raise_for_status()
     kafka.delete_topic(SOMEBODYS)
 
@@ -83,7 +78,7 @@ def test_a_controller_that_is_killed_again_and_again_keeps_its_trials_and_leaves
     seed = int(os.environ.get("KILL_SEED", random.SystemRandom().randrange(1_000_000)))
     moments = random.Random(seed)
     print(f"KILL_SEED={seed}")
-    (tmp_path / "mine.yaml").write_text(PLAN)
+    (tmp_path / "mine.yaml").write_text(quick_plan("postgres/jdbc", "elasticsearch/camel-bulk", window=2.5))
     there, killed = left_behind(stack), 0
     while killed < KILLS:
         before = kept_lines(tmp_path)

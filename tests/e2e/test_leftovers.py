@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from sinkbench.plan.plan import Plan
 from sinkbench.race.leftovers import book_of, note_run, sweep
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
@@ -16,8 +15,9 @@ from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
 from tests.e2e.races import stack_file
+from tests.support.trials import plan_of
 
-PLAN = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "seed": 1})
+PLAN = plan_of(seed=1)
 TOPIC = "somebodys"
 LEFT, HELD, OTHERS = "connect-tides_ab12cd_001", "connect-tides_ab12cd_002", "connect-tides_999999_001"
 SOMEBODYS = "connect-mine"

@@ -3,6 +3,7 @@
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from sinkbench.trial.names import PREFIX, Names, cleaning
 from tests.e2e.onetrial import index_with
 from tests.e2e.races import a_race, left_behind
 from tests.support.latest import summary_of
-from tests.support.trials import plan_in
+from tests.support.trials import plan_in, quick_plan
 
 PLAN = "pipelines: [elasticsearch/camel-bulk, postgres/jdbc]\nlimits: true\n"
 TARGET = f"{PREFIX}test_limits"
@@ -77,13 +78,9 @@ def refusing(stack: LocalStack, name: str, folder: Path) -> Sink:
 def test_a_sink_that_rejects_records_gives_no_rate(
     bench: Cluster, stack: LocalStack, tmp_path: Path, name: str, way: str
 ) -> None:
-    sink = refusing(stack, name, tmp_path)
-    client = SinkClient(sink, Destination(name, way, TARGET, stack.endpoints.sinks[name]), PlanLoad())
-    try:
+    to = Destination(name, way, TARGET, stack.endpoints.sinks[name])
+    with closing(refusing(stack, name, tmp_path)) as sink, closing(SinkClient(sink, to, PlanLoad())) as client:
         measured = client.measure(Point(100, 2), 0.5)
-    finally:
-        client.close()
-        sink.close()
     assert measured.records_per_second is None
     assert "\n" not in measured.problem
     assert "reject" in measured.problem or "violates" in measured.problem
@@ -92,17 +89,13 @@ def test_a_sink_that_rejects_records_gives_no_rate(
 def test_an_index_that_was_dropped_does_not_come_back_with_what_is_still_written(
     bench: Cluster, stack: LocalStack
 ) -> None:
-    sink = open_sink("elasticsearch", stack.endpoints, CHECKOUT)
-    sink.create(TARGET)
-    sink.drop(TARGET)
-    sink.create = lambda target: Created()  # type: ignore[method-assign]
     to = Destination("elasticsearch", "bulk", TARGET, stack.endpoints.sinks["elasticsearch"])
-    client = SinkClient(sink, to, bench.plan.load)
-    try:
-        assert client.measure(Point(100, 1), 0.5).records_per_second is None
-    finally:
-        client.close()
-        sink.close()
+    with closing(open_sink("elasticsearch", stack.endpoints, CHECKOUT)) as sink:
+        sink.create(TARGET)
+        sink.drop(TARGET)
+        sink.create = lambda target: Created()  # type: ignore[method-assign]
+        with closing(SinkClient(sink, to, bench.plan.load)) as client:
+            assert client.measure(Point(100, 1), 0.5).records_per_second is None
 
 
 @pytest.mark.long
@@ -129,11 +122,7 @@ def test_no_consumer_reads_before_the_last_one_has_joined(bench: Cluster, monkey
 def test_the_limits_of_kafka_and_connect_are_found_and_ctrl_c_in_that_of_a_sink_leaves_nothing_behind(
     bench: Cluster, tmp_path: Path
 ) -> None:
-    plan = (
-        "pipelines: [postgres/jdbc]\nlimits: true\n"
-        "drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 1}"
-    )
-    with a_race(tmp_path, plan) as race:
+    with a_race(tmp_path, quick_plan("postgres/jdbc", trials=3, window=3, warm_up=1) + "limits: true\n") as race:
         output = ""
         # The next limit of the sink's begins as soon as its first has ended.
         while "limit of postgres: " not in output:

@@ -8,15 +8,10 @@ from sinkbench.runs.store import read_summary
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import one_trial
 from tests.support.commands import Run, succeeded
+from tests.support.trials import quick_plan
 from tests.support.undisturbed import undisturbed
 
-RESCALE = """
-mode: rescale
-pipelines: [postgres/jdbc-pgbouncer]
-multiples: [1, 2]
-trials: 1
-drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 2}
-"""
+RESCALE = quick_plan("postgres/jdbc-pgbouncer") + "mode: rescale\nmultiples: [1, 2]\n"
 WATCHED = """
 pipelines:
   - {pipeline: postgres/jdbc, label: watched}

@@ -15,28 +15,17 @@ from loadgen.options import Load
 from sinkbench.errors import StackError
 from sinkbench.services.kafka import Kafka
 from tests.e2e.topics import records_of
-from tests.support.commands import refuses
+from tests.support.commands import loadgen, refuses, succeeded
 
 CLOSED_PORT = "127.0.0.1:9"
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "loadgen", "run", *arguments]
-
-
-def loadgen(*arguments: str) -> subprocess.CompletedProcess[str]:
-    asked = command(*arguments, "--no-progress")
-    return subprocess.run(asked, capture_output=True, text=True, check=False, timeout=120)
 
 
 def test_each_seq_is_in_the_topic_exactly_once_and_as_the_summary_says(
     bootstrap: str, kafka: Kafka, topic: str
 ) -> None:
-    done = loadgen(
-        *("--bootstrap", bootstrap, "--topic", topic, "--count", "30000", "--keys", "500", "--record-bytes", "512"),
-        *("--partitions", "6", "--replication", "1", "--run", "e2e", "--first-seq", "7"),
-    )
-    assert done.returncode == 0, done.stderr
+    to = ("--bootstrap", bootstrap, "--topic", topic, "--partitions", "6", "--replication", "1")
+    records = ("--count", "30000", "--keys", "500", "--record-bytes", "512", "--run", "e2e", "--first-seq", "7")
+    done = succeeded(loadgen(*to, *records))
     summary = json.loads(done.stdout)
     assert (summary["sent"], summary["acknowledged"], summary["failed"]) == (30_000, 30_000, 0)
     partitions, per_key = defaultdict[int, list[bytes]](list), defaultdict[str, set[int]](set)
@@ -104,19 +93,16 @@ def test_a_record_that_the_broker_refuses_is_told(kafka: Kafka, topic: str) -> N
 
 
 def test_records_without_padding_are_counted_by_their_own_bytes(bootstrap: str, kafka: Kafka, topic: str) -> None:
-    done = loadgen("--bootstrap", bootstrap, "--topic", topic, "--count", "1000", "--acks", "1", "--compression", "lz4")
-    assert done.returncode == 0, done.stderr
+    to = ("--bootstrap", bootstrap, "--topic", topic)
+    done = succeeded(loadgen(*to, "--count", "1000", "--acks", "1", "--compression", "lz4"))
     values = [each.value() for each in records_of(kafka, topic)]
     assert len(values) == 1000
     assert json.loads(done.stdout)["bytes"] == sum(map(len, values))
 
 
 def test_a_rate_gives_each_record_its_due_time(bootstrap: str, kafka: Kafka, topic: str) -> None:
-    done = loadgen(
-        *("--bootstrap", bootstrap, "--topic", topic, "--duration", "2", "--rate", "500"),
-        *("--partitions", "1", "--replication", "1"),
-    )
-    assert done.returncode == 0, done.stderr
+    to = ("--bootstrap", bootstrap, "--topic", topic, "--partitions", "1", "--replication", "1")
+    done = succeeded(loadgen(*to, "--duration", "2", "--rate", "500"))
     summary = json.loads(done.stdout)
     assert summary["asked"] == summary["acknowledged"] == 1000
     assert summary["rate_asked"] == 500
@@ -156,8 +142,10 @@ def test_records_that_the_broker_refuses_are_counted_and_make_exit_code_1(
 
 
 def test_an_interrupted_load_accounts_for_what_it_sent(bootstrap: str, kafka: Kafka, topic: str) -> None:
-    asked = command("--bootstrap", bootstrap, "--topic", topic, "--duration", "60", "--rate", "2000")
-    process = subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    asked = ("--bootstrap", bootstrap, "--topic", topic, "--duration", "60", "--rate", "2000")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "loadgen", "run", *asked], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert " records acknowledged, " in process.stderr.readline()
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=30)

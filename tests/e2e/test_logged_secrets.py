@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
-from sinkbench.plan.entries import read_connector
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
-from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 from tests.e2e.races import remove_connectors
+from tests.support.trials import config_of
 from tests.support.waiting import until
 
 PASSWORD = "swordfish-of-the-logs"  # noqa: S105
@@ -19,14 +18,12 @@ TOPIC = "logged_secrets"
 
 
 @pytest.fixture
-def role(stack: LocalStack, kafka: Kafka) -> Iterator[str]:
+def role(database: psycopg.Connection, kafka: Kafka) -> Iterator[str]:
     """A user of PostgreSQL, and the topic of the connectors."""
-    address = stack.endpoints.sinks["postgres"].address
     kafka.create_topic(TOPIC, 1)
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'")
-        yield ROLE
-        connection.execute(f"DROP ROLE {ROLE}")
+    database.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'")
+    yield ROLE
+    database.execute(f"DROP ROLE {ROLE}")
     kafka.delete_topic(TOPIC)
 
 
@@ -44,7 +41,7 @@ def said(stack: LocalStack) -> Callable[[], dict[str, str]]:
 def test_no_log_holds_the_password_of_a_connector(
     pipeline: str, role: str, said: Callable[[], dict[str, str]], connect: ConnectCluster, kafka: Kafka
 ) -> None:
-    config = read_connector(CHECKOUT / "connectors" / f"{pipeline}.json")
+    config = config_of(pipeline)
     known = {"POSTGRES_USER": role, "POSTGRES_PASSWORD": PASSWORD, "POSTGRES_DB": "sinkbench"}
     for name, value in known.items():
         config = {key: str(found).replace(f"${{env:{name}}}", value) for key, found in config.items()}

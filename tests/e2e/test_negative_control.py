@@ -3,15 +3,12 @@
 import re
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
 
-from elasticsearch import Elasticsearch
 from sinkbench.analysis.audit import SeqAudit, VersionAudit
 from sinkbench.analysis.content import Content
 from sinkbench.cli.main import ENDING_SIGNALS, main
@@ -19,6 +16,7 @@ from sinkbench.errors import EXIT_CHECK_FAILED
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial import audit
 from sinkbench.trial.resources import Resources
+from tests.e2e.hands import HANDS, InPostgres
 from tests.support.latest import summary_of, trials_of
 
 # Of many records PostgreSQL's multiples of a number are compared, and 0 is one of every number.
@@ -61,57 +59,6 @@ UNSTEADY = "unsteady"
 SPOILT = ("lost", "duplicates", "altered", "foreign", "dead_letters")
 
 
-class InPostgres:
-    """A hand on the rows of a trial."""
-
-    def __init__(self, stack: LocalStack, target: str) -> None:
-        self._address = stack.endpoints.sinks["postgres"].address
-        self._target = target
-        self._one = f"FROM {target} WHERE payload #>> '{{bench,seq}}' = '{SEQ}'"
-
-    def _run(self, statement: str) -> int:
-        with psycopg.connect(self._address, application_name="a hand") as connection:
-            return connection.execute(statement.encode()).rowcount
-
-    def delete(self) -> None:
-        assert self._run(f"DELETE {self._one}") == 1
-
-    @contextmanager
-    def hidden(self) -> Iterator[None]:
-        self._run(f"ALTER TABLE {self._target} RENAME TO {self._target}_hidden")
-        try:
-            yield
-        finally:
-            self._run(f"ALTER TABLE {self._target}_hidden RENAME TO {self._target}")
-
-
-class InElasticsearch:
-    """A hand on the documents of a trial."""
-
-    def __init__(self, stack: LocalStack, target: str) -> None:
-        self._address = stack.endpoints.sinks["elasticsearch"].address
-        self._target = target
-
-    @contextmanager
-    def _one(self) -> Iterator[tuple[Elasticsearch, dict[str, Any]]]:
-        with Elasticsearch(self._address) as client:
-            client.indices.refresh(index=self._target)
-            (hit,) = client.search(index=self._target, query={"term": {"bench.seq": SEQ}})["hits"]["hits"]
-            yield client, hit
-
-    def double(self) -> None:
-        with self._one() as (client, hit):
-            client.index(index=self._target, document=hit["_source"])
-
-    def change(self) -> None:
-        with self._one() as (client, hit):
-            hit["_source"]["data"][0]["q"] = "changed"
-            client.index(index=self._target, id=hit["_id"], document=hit["_source"])
-
-
-HANDS = {"postgres": InPostgres, "elasticsearch": InElasticsearch}
-
-
 @pytest.fixture
 def hands(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hands: each acts on the cell that is called after it, when the connector is gone and before the audit."""
@@ -124,7 +71,7 @@ def hands(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
         acts = {DELETES: "delete", DOUBLES: "double", CHANGES: "change"}
         does = own.cell.label
         if does in acts:
-            getattr(hand, acts[does])()
+            getattr(hand, acts[does])(SEQ)
         with hand.hidden() if does == UNCOUNTED else nullcontext():
             return count(own)
 

@@ -4,10 +4,8 @@ import gzip
 import json
 import shutil
 import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,15 +20,16 @@ from sinkbench.load.records import keep_records
 from sinkbench.plan.plan import PlanLoad
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import Destination, Sink, open_writer
+from sinkbench.sinks import Sink
 from sinkbench.sinks.elasticsearch.index import propose_index
 from sinkbench.sinks.elasticsearch.sink import ElasticsearchSink
 from sinkbench.sinks.postgres.asking import propose_table
 from sinkbench.sinks.postgres.sink import PostgresSink
 from sinkbench.stack.local import LocalStack
+from tests.e2e.hands import store, with_target
 from tests.e2e.onetrial import one_trial
 from tests.e2e.topics import records_of
-from tests.support.commands import Run, refuses, succeeded
+from tests.support.commands import Run, loadgen, refuses, succeeded
 from tests.support.latest import summary_of
 
 PLAN = """
@@ -163,11 +162,6 @@ def test_a_pipeline_that_stores_one_row_a_key_is_audited_by_key(
     assert (audit.stored, audit.superseded, audit.lost, audit.compared, audit.clean) == (3, 57, 0, 3, True), record
 
 
-def copy(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "loadgen", "run", "--no-progress", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-
-
 def test_a_topic_is_copied_with_its_keys_in_the_order_of_their_times(bootstrap: str, kafka: Kafka, topic: str) -> None:
     kafka.create_topic(topic, 3)
     producer = Producer({"bootstrap.servers": bootstrap})
@@ -178,7 +172,7 @@ def test_a_topic_is_copied_with_its_keys_in_the_order_of_their_times(bootstrap: 
     producer.flush(10)
     source = f"kafka://{bootstrap}/{topic}"
     to = ("--bootstrap", bootstrap, "--topic", f"{topic}-copy")
-    done = succeeded(copy(*to, "--records", source, "--count", "3", "--run", "r"))
+    done = succeeded(loadgen(*to, "--records", source, "--count", "3", "--run", "r"))
     assert "1 of them have no key" in done.stderr
     assert "1 without a value are left out" in done.stderr
     copied = sorted(records_of(kafka, f"{topic}-copy"), key=lambda each: json.loads(each.value())["bench"]["seq"])
@@ -212,10 +206,10 @@ def test_a_topic_is_read_up_to_its_end_at_the_start_though_more_is_written(
     assert (record.audit.stored, record.audit.clean, record.audit.checked) == (100, True, 100), record.invalid
     producer.produce(topic, b"no JSON")
     producer.flush(10)
-    refused = refuses(copy("--bootstrap", bootstrap, "--topic", f"{topic}-copy", "--records", source, "--count", "3"))
+    to = ("--bootstrap", bootstrap, "--topic", f"{topic}-copy", "--count", "3")
+    refused = refuses(loadgen(*to, "--records", source))
     assert f"{source}, partition 0, offset 51: is no JSON" in refused.stderr
-    absent = copy("--bootstrap", bootstrap, "--topic", f"{topic}-copy", "--records", f"{source}-no", "--count", "3")
-    assert absent.returncode == 2
+    absent = refuses(loadgen(*to, "--records", f"{source}-no"))
     assert "there is no such topic to read" in absent.stderr
 
 
@@ -228,17 +222,12 @@ ORDER = {
 }  # fmt: skip
 
 
-def check_taken(sink: Sink, to: Destination, values: Sequence[bytes]) -> None:
+def check_taken(stack: LocalStack, sink: Sink, target: str, values: Sequence[bytes]) -> None:
     """The sink takes these records, whose run is the target's name; it is closed afterwards."""
-    with closing(sink):
-        sink.create(to.target)
-        try:
-            with closing(open_writer(to)) as writer:
-                writer.write(writer.batch(values))
-            sink.settle(to.target)
-            assert sorted(seq for seqs in sink.sequences(to.target, to.target) for seq in seqs) == [*range(len(values))]
-        finally:
-            sink.drop(to.target)
+    with with_target(sink, target):
+        store(stack, sink.name, target, values)
+        sink.settle(target)
+        assert sorted(seq for seqs in sink.sequences(target, target) for seq in seqs) == [*range(len(values))]
 
 
 def test_what_is_proposed_takes_the_records_that_it_was_proposed_for(
@@ -251,17 +240,14 @@ def test_what_is_proposed_takes_the_records_that_it_was_proposed_for(
     again = refuses(sinkbench("propose", "orders.ndjson"))
     assert "orders.index.json: is there already" in again.stdout + again.stderr
     endpoints, target = stack.endpoints.sinks, f"tides_{uuid.uuid4().hex[:12]}"
-    sinks = {
-        "elasticsearch": (ElasticsearchSink(endpoints["elasticsearch"], tmp_path / "orders.index.json"), "bulk"),
-        "postgres": (PostgresSink(endpoints["postgres"].address, None, tmp_path / "orders.sql"), "COPY"),
-    }
     dataset = open_dataset(str(path))
     values = [
         opening(dataset.value(index)) + b'"bench": {"run": "%b", "seq": %d}}' % (target.encode(), index)
         for index in range(3)
     ]
-    for name, (sink, way) in sinks.items():
-        check_taken(sink, Destination(name, way, target, endpoints[name]), values)
+    index = ElasticsearchSink(endpoints["elasticsearch"], tmp_path / "orders.index.json")
+    check_taken(stack, index, target, values)
+    check_taken(stack, PostgresSink(endpoints["postgres"].address, None, tmp_path / "orders.sql"), target, values)
 
 
 # Names that Elasticsearch reads as a path, and those that are hard to write.
@@ -321,8 +307,6 @@ def test_data_sets_of_others_go_into_what_is_proposed_for_them(stack: LocalStack
         index, table = tmp_path / f"{name}.index.json", tmp_path / f"{name}.sql"
         index.write_text(propose_index(found, CHECKOUT, name).text)
         table.write_text(propose_table(found, CHECKOUT, name).text)
-        sink = ElasticsearchSink(endpoints["elasticsearch"], index)
-        check_taken(sink, Destination(sink.name, "bulk", target, endpoints[sink.name]), made)
-        sink = PostgresSink(endpoints["postgres"].address, None, table)
-        check_taken(sink, Destination(sink.name, "COPY", target, endpoints[sink.name]), made)
+        check_taken(stack, ElasticsearchSink(endpoints["elasticsearch"], index), target, made)
+        check_taken(stack, PostgresSink(endpoints["postgres"].address, None, table), target, made)
     assert max(sizes) > 1_000 * min(sizes)

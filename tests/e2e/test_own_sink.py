@@ -16,13 +16,9 @@ from tests.e2e.races import stack_file
 from tests.support.commands import Run, succeeded
 from tests.support.latest import summary_of
 from tests.support.sinkpackage import install
+from tests.support.trials import quick_plan
 
 HERE = Path(__file__).parent / "mariadb_sink"
-PLAN = """
-pipelines: [mariadb/jdbc]
-trials: 1
-drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 2}
-"""
 # The package is there for processes that begin with the tests' environment only.
 LIMIT = """
 import sys
@@ -80,7 +76,7 @@ def clusters(
 def test_a_package_brings_a_sink_and_it_is_raced(
     server: MariaDbServer, clusters: Path, tmp_path: Path, sinkbench: Run
 ) -> None:
-    (tmp_path / "mine.yaml").write_text(PLAN)
+    (tmp_path / "mine.yaml").write_text(quick_plan("mariadb/jdbc", window=3))
     done = succeeded(sinkbench("race", "mine.yaml", "--stack", str(clusters), timeout=900))
     assert "CPU time of MariaDB" in done.stdout
     summary = summary_of(tmp_path)

@@ -2,8 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,17 @@ import pytest
 from confluent_kafka import Producer
 
 from elasticsearch import Elasticsearch
-from sinkbench.plan.entries import read_connector
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka, group_of
 from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import Sink, open_sink
+from sinkbench.sinks import open_sink
 from sinkbench.stack.local import LocalStack
+from tests.e2e.hands import with_target
 from tests.e2e.onetrial import index_with
 from tests.e2e.races import remove_connectors
 from tests.e2e.topics import records_of
 from tests.support.commands import Run
+from tests.support.trials import config_of
 from tests.support.waiting import until
 
 TARGET = "tides_test_play_back"
@@ -45,8 +45,8 @@ class IntoElasticsearch:
     def __init__(self, stack: LocalStack) -> None:
         self._address = stack.endpoints.sinks["elasticsearch"].address
 
-    def create(self, sink: Sink, folder: Path) -> None:
-        sink.create(TARGET, index_with(folder, mappings={"dynamic": "strict"}))
+    def target(self, folder: Path) -> Path:
+        return index_with(folder, mappings={"dynamic": "strict"})
 
     def fix(self, config: dict[str, str]) -> dict[str, str]:
         with Elasticsearch(self._address) as client:
@@ -70,8 +70,8 @@ class IntoPostgres:
     def __init__(self, stack: LocalStack) -> None:
         self._address = stack.endpoints.sinks["postgres"].address
 
-    def create(self, sink: Sink, folder: Path) -> None:
-        sink.create(TARGET, CHECKOUT / "postgres" / "targets" / "positions.sql")
+    def target(self, folder: Path) -> Path:
+        return CHECKOUT / "postgres" / "targets" / "positions.sql"
 
     def fix(self, config: dict[str, str]) -> dict[str, str]:
         with psycopg.connect(self._address) as connection:
@@ -92,10 +92,9 @@ Into = IntoElasticsearch | IntoPostgres
 def into(request: pytest.FixtureRequest, stack: LocalStack, tmp_path: Path) -> Iterator[Into]:
     """Each of the connectors with a dead letter queue, and the index or table that it writes to."""
     into = request.param(stack)
-    with closing(open_sink(into.file.partition("/")[0], stack.endpoints, CHECKOUT)) as sink:
-        into.create(sink, tmp_path)
+    sink = open_sink(into.file.partition("/")[0], stack.endpoints, CHECKOUT)
+    with with_target(sink, TARGET, into.target(tmp_path)):
         yield into
-        sink.drop(TARGET)
 
 
 @pytest.fixture
@@ -129,7 +128,7 @@ def topic(kafka: Kafka, producer: Producer, into: Into) -> Iterator[str]:
 def config(topic: str, into: Into, queue: str, connect: ConnectCluster, kafka: Kafka) -> Iterator[dict[str, str]]:
     """The configuration of the connector, which runs: its file, but for the topic and the queue."""
     own = {"name": TARGET, "topics": topic, "errors.deadletterqueue.topic.name": queue}
-    config = {**read_connector(CHECKOUT / "connectors" / f"{into.file}.json"), **own}
+    config = {**config_of(into.file), **own}
     connect.create(TARGET, config)
     yield config
     remove_connectors(connect, kafka, TARGET)
@@ -139,14 +138,10 @@ def document(seq: int) -> bytes:
     return b'{"bench": {"run": "r1", "seq": %d}}' % seq
 
 
-def in_the_end(look: Callable[[], object], wanted: object) -> None:
-    """Waits until a look gives what is wanted."""
-    until(lambda: look() == wanted)
-
-
-def stop(stack: LocalStack) -> None:
+def stop(stack: LocalStack, kafka: Kafka) -> None:
     """Ends the connector's tasks; it keeps its configuration and its offsets."""
     httpx.put(f"{stack.endpoints.connect['connect-1']}/connectors/{TARGET}/stop").raise_for_status()
+    kafka.wait_until_empty(group_of(TARGET))
 
 
 @pytest.mark.long
@@ -169,8 +164,8 @@ def test_what_a_connector_has_put_aside_is_stored_once_when_its_cause_is_mended_
     def stored() -> Sequence[Any]:
         return sorted(into.stored(), key=lambda each: each["bench"]["seq"])
 
-    in_the_end(stored, good)
-    in_the_end(letters, 1)
+    until(lambda: stored() == good)
+    until(lambda: letters() == 1)
     told = sinkbench("dlq").stdout
     assert f"{queue}: 1 dead letters" in told
     assert [TARGET, into.stage, "1", f"{topic}-{partition},", "offset", str(offset)] == told.splitlines()[3].split()[:6]
@@ -179,31 +174,29 @@ def test_what_a_connector_has_put_aside_is_stored_once_when_its_cause_is_mended_
     # What is played back too soon comes again, and nothing else does.
     back = sinkbench("dlq", queue, "--play-back")
     assert "1 played back" in back.stdout, back.stderr
-    in_the_end(letters, 2)
+    until(lambda: letters() == 2)
     told = sinkbench("dlq", queue).stdout
     assert f"{queue}: 1 dead letters; 1 were played back before" in told
     assert f"{topic}-{partition}, offset {offset + 2}: {into.bad.decode()}" in told
     assert stored() == good
     # A sink that commits only what it was given reads it again, until a good record follows.
-    stop(stack)
-    kafka.wait_until_empty(group_of(TARGET))
+    stop(stack, kafka)
     producer.produce(topic, document(LAST), KEY, partition)
     assert producer.flush(30) == 0
     connect.resume(TARGET)
-    in_the_end(stored, [*good, json.loads(document(LAST))])
-    in_the_end(lambda: kafka.committed(group_of(TARGET), topic), GOOD + 3)
+    until(lambda: stored() == [*good, json.loads(document(LAST))])
+    until(lambda: kafka.committed(group_of(TARGET), topic) == GOOD + 3)
     assert letters() == 2 + into.read_again
     # Then its cause is mended.
-    stop(stack)
-    kafka.wait_until_empty(group_of(TARGET))
+    stop(stack, kafka)
     connect.configure(TARGET, into.fix(config))
     back = sinkbench("dlq", queue, "--play-back")
     assert ("2 letters of 1 records" in back.stdout) is bool(into.read_again), back.stdout
     assert "1 played back" in back.stdout, back.stderr
     connect.resume(TARGET)
     everything = [*good, json.loads(into.bad), json.loads(document(LAST))]
-    in_the_end(stored, everything)
-    in_the_end(lambda: kafka.committed(group_of(TARGET), topic), GOOD + 4)
+    until(lambda: stored() == everything)
+    until(lambda: kafka.committed(group_of(TARGET), topic) == GOOD + 4)
     assert stored() == everything
     assert letters() == 2 + into.read_again
     played = f"{queue}: 0 dead letters; {2 + into.read_again} were played back before"

@@ -6,14 +6,11 @@ from pathlib import Path
 from sinkbench.report.page import write_report
 from sinkbench.stack.local import LocalStack
 from tests.e2e.races import stack_file
-from tests.support.commands import Run, succeeded
+from tests.support.commands import Run, refuses, succeeded
 from tests.support.latest import summary_of
+from tests.support.trials import quick_plan
 
-PLAN = """
-pipelines: [elasticsearch/reference-bulk]
-trials: 1
-drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 2}
-"""
+PLAN = quick_plan("elasticsearch/reference-bulk", window=3)
 
 
 def names_in(graph: Path) -> list[str]:
@@ -53,6 +50,6 @@ def test_a_stack_whose_processes_are_elsewhere_cannot_be_profiled(
     stack: LocalStack, sinkbench: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "profiled.yaml").write_text(PLAN)
-    done = sinkbench("race", "profiled.yaml", "--profile", "--stack", str(stack_file(tmp_path, stack.endpoints)))
-    assert done.returncode == 2
+    file = stack_file(tmp_path, stack.endpoints)
+    done = refuses(sinkbench("race", "profiled.yaml", "--profile", "--stack", str(file)))
     assert "profile: " in done.stdout + done.stderr

@@ -10,18 +10,17 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from sinkbench.plan.entries import read_connector
 from sinkbench.plan.plan import PlanDrain
 from sinkbench.plan.sizing import is_too_short
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
-from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 from tests.e2e import races
 from tests.e2e.onetrial import one_trial
 from tests.support.commands import Run
 from tests.support.latest import summary_of, trials_of
 from tests.support.silent import When
+from tests.support.trials import config_of, quick_plan
 
 CONNECTIONS = """
 pipelines: [postgres/jdbc, postgres/jdbc-pgbouncer]
@@ -149,8 +148,7 @@ def test_direct_connections_run_out_at_24_tasks_and_pooled_ones_do_not(whole: Lo
 @pytest.mark.rare
 @pytest.mark.long
 def test_a_worker_killed_in_a_trial_makes_it_invalid_and_is_started_again(whole: LocalStack, tmp_path: Path) -> None:
-    plan = races.ONE.replace("trials: 2", "trials: 1").replace("postgres/jdbc", races.SOON_MISSED)
-    with races.a_race(tmp_path, plan) as race:
+    with races.a_race(tmp_path, quick_plan(races.SOON_MISSED, window=6)) as race:
         races.wait_for_draining(whole, "-001")
         time.sleep(1)
         whole.faults.do("kill", "connect-2")
@@ -173,7 +171,7 @@ def test_a_worker_killed_in_a_trial_makes_it_invalid_and_is_started_again(whole:
 def test_a_connector_that_somebody_has_posted_is_named_and_the_race_refused(
     whole: LocalStack, connect: ConnectCluster, kafka: Kafka, tmp_path: Path, sinkbench: Run
 ) -> None:
-    connect.create("by-hand", read_connector(CHECKOUT / "connectors" / "postgres" / "jdbc.json"))
+    connect.create("by-hand", config_of("postgres/jdbc"))
     try:
         connect.wait_for_tasks("by-hand", 3)
         (tmp_path / "mine.yaml").write_text(races.ONE)

@@ -43,12 +43,10 @@ def broken_at_random(stack: LocalStack, moments: random.Random) -> Iterator[list
         service, deed = moments.choice([state.name for state in stack.services()]), moments.choice(DEEDS)
         # It may be dead already, or just be started again.
         with contextlib.suppress(SinkbenchError, psutil.Error):
+            stack.faults.do(deed, service)
             if deed == "freeze":
-                stack.faults.do("freeze", service)
                 over.wait(moments.uniform(0.5, 6))
                 stack.faults.do("thaw", service)
-            else:
-                getattr(stack.faults, deed)(service)
             done.append(f"{time.monotonic() - began:.1f} s: {deed} {service}")
 
     def go_on() -> None:

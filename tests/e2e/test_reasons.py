@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 
 import httpx
 import psycopg
@@ -10,11 +10,9 @@ import pytest
 
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka, Record, send
-from sinkbench.settings import CHECKOUT
-from sinkbench.sinks import open_sink, sinks_of
 from sinkbench.stack.local import LocalStack
 from tests.e2e.failing import TOPIC, URL, changed, few, told
-from tests.e2e.races import remove_connectors
+from tests.e2e.races import cluster_set, offer_defaults, remove_connectors
 from tests.support.commands import Run
 from tests.support.trials import config_of
 from tests.support.waiting import until
@@ -169,9 +167,7 @@ def connect(stack: LocalStack) -> Iterator[ConnectCluster]:
     kafka, address = Kafka(stack.endpoints.kafka), stack.endpoints.sinks["elasticsearch"].address
     names = [f"reasons-{name}" for name in [*CASES, "stands"]]
     with ConnectCluster(stack.endpoints.connect.values()) as cluster, psycopg.connect(dsn_of(stack)) as database:
-        for name in sinks_of(stack.endpoints):
-            with closing(open_sink(name, stack.endpoints, CHECKOUT)) as sink:
-                sink.offer_default()
+        offer_defaults(stack)
         database.autocommit = True
         try:
             database.execute(ROLES.encode())
@@ -203,17 +199,14 @@ WAITING = "FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_
 @contextmanager
 def no_room(stack: LocalStack) -> Iterator[None]:
     """PgBouncer takes no clients, and Elasticsearch nothing that has a body."""
-    address = f"{stack.endpoints.sinks['elasticsearch'].address}/_cluster/settings"
-    limit = "network.breaker.inflight_requests.limit"
     console = stack.endpoints.sinks["pgbouncer"].address
     with psycopg.connect(console, autocommit=True, prepare_threshold=None) as pooler:
         try:
             pooler.execute("SET max_client_conn = 0")
-            httpx.put(address, json={"persistent": {limit: "1b"}}).raise_for_status()
-            yield
+            with cluster_set(stack, {"network.breaker.inflight_requests.limit": "1b"}):
+                yield
         finally:
             pooler.execute("RELOAD")
-            httpx.put(address, json={"persistent": {limit: None}}).raise_for_status()
 
 
 @pytest.fixture(scope="module")

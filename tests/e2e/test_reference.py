@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,17 +13,18 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 
 from sinkbench.errors import ReasonCode
-from sinkbench.plan.entries import read_connector
 from sinkbench.services.causes import failure
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka, Record, send
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
-from sinkbench.stack.tools import find_java, find_program
+from sinkbench.stack.tools import find_java, find_program, run
 from tests.e2e.onetrial import one_trial
-from tests.e2e.races import remove_connectors
+from tests.e2e.races import in_a_drain, remove_connectors
 from tests.e2e.test_deadletters import LOAD, RECORDS, STORED, narrow
+from tests.support.commands import succeeded
 from tests.support.present import present
+from tests.support.trials import config_of
 from tests.support.waiting import until
 
 POSITIONS = "target: postgres/targets/positions.sql"
@@ -88,47 +88,30 @@ def test_without_a_queue_the_task_fails_and_names_the_record_with_what_the_sink_
     ],
 )
 def test_connect_says_which_setting_is_wrong(connect: ConnectCluster, file: str, key: str, value: str) -> None:
-    config = {**read_connector(CHECKOUT / "connectors" / f"{file}.json"), "name": "reference"}
+    config = {**config_of(file), "name": "reference"}
     assert key not in connect.validate(config).errors
     assert key in connect.validate({**config, key: value}).errors
 
 
 def test_what_its_own_tests_say_of_every_failure_holds_also_in_a_real_postgresql(
-    stack: LocalStack, tmp_path: Path
+    stack: LocalStack, tmp_path: Path, database: psycopg.Connection
 ) -> None:
-    address, schema = stack.endpoints.sinks["postgres"].address, "java_tests"
-    at = conninfo_to_dict(address)
+    at, schema = conninfo_to_dict(stack.endpoints.sinks["postgres"].address), "java_tests"
     url = f"jdbc:postgresql://{at['host']}:{at['port']}/{at['dbname']}?currentSchema={schema}"
     login = f"&user={at['user']}&password={at['password']}"
     maven = [str(find_program("mvn", "maven")), "-q", "-B", "-f", str(CHECKOUT / "connect" / "reference" / "pom.xml")]
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {schema}")
-        try:
-            done = subprocess.run(
-                [*maven, "test", f"-Ddist={tmp_path}", f"-Dpostgres.url={url}{login}"],
-                capture_output=True,
-                text=True,
-                check=False,
-                env={**os.environ, "JAVA_HOME": str(find_java())},
-            )
-        finally:
-            connection.execute(f"DROP SCHEMA {schema} CASCADE")
-    assert done.returncode == 0, done.stdout + done.stderr
+    database.execute(f"CREATE SCHEMA {schema}")
+    try:
+        tests = [*maven, "test", f"-Ddist={tmp_path}", f"-Dpostgres.url={url}{login}"]
+        succeeded(run(tests, {**os.environ, "JAVA_HOME": str(find_java())}))
+    finally:
+        database.execute(f"DROP SCHEMA {schema} CASCADE")
     reports = " ".join(file.read_text() for file in tmp_path.glob("build/**/TEST-*.xml"))
     ran, skipped = (
         sum(map(int, re.findall(rf'<testsuite [^>]*{what}="(\d+)"', reports))) for what in ("tests", "skipped")
     )
     assert ran > 80
     assert skipped == 0
-
-
-IN_A_DRAIN = """
-mode: faults
-pipelines: [{PIPELINE, overrides: {consumer.override.session.timeout.ms: "6000"}}]
-sustain: {backlog_records: 300_000}
-faults:
-  - {what: WHAT, target: worker, at_share: 0.2, seconds: SECONDS}
-"""
 
 
 @pytest.mark.long
@@ -144,8 +127,7 @@ faults:
 def test_a_worker_that_dies_or_comes_back_late_loses_nothing_and_doubles_nothing_that_has_an_id(
     stack: LocalStack, tmp_path: Path, pipeline: str, what: str, seconds: int
 ) -> None:
-    plan = IN_A_DRAIN.replace("PIPELINE", pipeline).replace("WHAT", what).replace("SECONDS", str(seconds))
-    record, _ = one_trial(stack, tmp_path, plan)
+    record, _ = one_trial(stack, tmp_path, in_a_drain(pipeline, what, seconds))
     assert record.audit is not None, record.reasons
     assert (record.audit.stored - record.audit.duplicates, record.audit.lost) == (300_000, 0)
     if "exactly-once" in pipeline:
@@ -179,19 +161,18 @@ MISHAPS = {
 
 
 @pytest.fixture
-def table(stack: LocalStack, topic: str) -> Iterator[psycopg.Connection]:
+def table(database: psycopg.Connection, topic: str) -> Iterator[psycopg.Connection]:
     """A connection beside a table for the topic, and a user who may write to it."""
-    with psycopg.connect(stack.endpoints.sinks["postgres"].address, autocommit=True) as database:
-        database.execute(
-            f"CREATE ROLE {USER} LOGIN PASSWORD '{USER}'; CREATE TABLE \"{topic}\" (__connect_topic text,"
-            " __connect_partition int, __connect_offset bigint, payload jsonb,"
-            " UNIQUE (__connect_topic, __connect_partition, __connect_offset));"
-            f' GRANT INSERT, SELECT ON "{topic}" TO {USER}'.encode()
-        )
-        try:
-            yield database
-        finally:
-            database.execute(f'DROP TABLE IF EXISTS "{topic}", away; DROP ROLE {USER}'.encode())
+    database.execute(
+        f"CREATE ROLE {USER} LOGIN PASSWORD '{USER}'; CREATE TABLE \"{topic}\" (__connect_topic text,"
+        " __connect_partition int, __connect_offset bigint, payload jsonb,"
+        " UNIQUE (__connect_topic, __connect_partition, __connect_offset));"
+        f' GRANT INSERT, SELECT ON "{topic}" TO {USER}'.encode()
+    )
+    try:
+        yield database
+    finally:
+        database.execute(f'DROP TABLE IF EXISTS "{topic}", away; DROP ROLE {USER}'.encode())
 
 
 @pytest.mark.long
@@ -203,7 +184,7 @@ def test_what_befalls_the_sink_in_the_middle_is_named_and_each_record_is_stored_
     file = "elasticsearch/reference-bulk" if mishap.sink == "elasticsearch" else "postgres/reference-copy"
     login = {"connection.username": USER, "connection.password": USER, "table": topic}
     config = {
-        **read_connector(CHECKOUT / "connectors" / f"{file}-exactly-once.json"),
+        **config_of(f"{file}-exactly-once"),
         **{"topics": topic, "tasks.max": "1", **(login if mishap.sink == "postgres" else {"index": topic})},
     }
 

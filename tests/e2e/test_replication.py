@@ -9,23 +9,13 @@ import psycopg
 import pytest
 
 from sinkbench.errors import ReasonCode
-from sinkbench.plan.entries import read_connector
-from sinkbench.results import TrialRecord
-from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
-from tests.e2e.onetrial import index_with, one_trial, reasons_but_size
+from tests.e2e.onetrial import index_with, reasons_but_size, taken
 from tests.e2e.otherservices import standby
+from tests.support.trials import config_of
 from tests.support.waiting import until
 
-RECORDS = 5_000
-LOAD = "trials: 1\nload: {partitions: 6}\ndrain: {compiling_percent: 100}\n"
 BULK, JDBC = "elasticsearch/camel-bulk", "postgres/jdbc"
-
-
-def taken(stack: LocalStack, folder: Path, pipeline: str, target: str = "") -> TrialRecord:
-    entry = f"{{pipeline: {pipeline}, target: {target}}}" if target else pipeline
-    record, _ = one_trial(stack, folder, f"pipelines: [{entry}]\n{LOAD}", RECORDS)
-    return record
 
 
 @contextmanager
@@ -70,10 +60,9 @@ def test_a_trial_on_one_node_holds_and_tells_its_durability(
 def test_a_connector_whose_url_sets_how_its_commits_are_stored_tells_that_durability(
     stack: LocalStack, tmp_path: Path
 ) -> None:
-    config = read_connector(CHECKOUT / "connectors" / f"{JDBC}.json")
+    config = config_of(JDBC)
     overrides = {"connection.url": f"{config['connection.url']}&options=-c%20synchronous_commit=off"}
-    entry = json.dumps({"pipeline": JDBC, "overrides": overrides})
-    record, _ = one_trial(stack, tmp_path, f"pipelines: [{entry}]\n{LOAD}", RECORDS)
+    record = taken(stack, tmp_path, json.dumps({"pipeline": JDBC, "overrides": overrides}))
     assert reasons_but_size(record) == []
     assert record.durability.text == "1 node, memory (0.6 s)"
     assert record.durability.settings["synchronous_commit"] == "off"

@@ -10,7 +10,7 @@ import pytest
 from sinkbench.stack.local import LocalStack
 from tests.e2e.ownstacks import own_stack
 from tests.e2e.races import ONE, a_race, left_behind, wait_for_draining
-from tests.support.commands import Run, succeeded
+from tests.support.commands import Run, refuses, succeeded
 from tests.support.latest import summary_of, trials_of
 
 
@@ -25,7 +25,7 @@ def stack() -> Iterator[LocalStack]:
 def test_a_race_that_was_killed_is_read_and_taken_up_where_it_was(
     stack: LocalStack, sinkbench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with a_race(tmp_path, f"workers: 1\nmultiples: [3]{ONE}") as race:
+    with a_race(tmp_path, f"workers: 1\nmultiples: [3]\n{ONE}") as race:
         # The second of two trials.
         wait_for_draining(stack, "-002")
         os.killpg(race.pid, signal.SIGKILL)
@@ -46,8 +46,7 @@ def test_a_race_that_was_killed_is_read_and_taken_up_where_it_was(
 
     with monkeypatch.context() as patch:
         patch.setenv("SINKBENCH_WORKERS", "2")
-        refused = sinkbench("resume", "results/latest")
-    assert refused.returncode == 2, refused.stdout + refused.stderr
+        refused = refuses(sinkbench("resume", "results/latest"))
     assert "cannot be resumed" in refused.stderr
     assert "environment workers was 1, is 2" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1

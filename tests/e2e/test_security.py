@@ -9,12 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import httpx
-import psycopg
 import pytest
 import trustme
 
 from sinkbench.limits import kafka
-from sinkbench.plan.plan import Plan
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.http import http_client
 from sinkbench.services.kafka import Kafka
@@ -24,17 +22,13 @@ from sinkbench.stack.local import LocalStack
 from sinkbench.stack.security import Security, kept_security
 from sinkbench.trial.cluster import Cluster
 from tests.e2e.failing import TOPIC, URL, changed, told
-from tests.e2e.onetrial import one_trial
+from tests.e2e.onetrial import taken
 from tests.e2e.ownstacks import own_stack
 from tests.e2e.races import remove_connectors
 from tests.support.processwatch import Watch
-from tests.support.refusals import (
-    do_not_convince_who_trusts_another_authority,
-    refuse_plain_text,
-    refuse_wrong_passwords,
-)
+from tests.support.refusals import strangers_are_refused
 from tests.support.silent import Silent
-from tests.support.trials import config_of
+from tests.support.trials import config_of, plan_of
 from tests.support.waiting import until
 
 OFFSET = 2500
@@ -44,7 +38,6 @@ PIPELINES = (
     *("elasticsearch/camel-bulk", "postgres/jdbc-pgbouncer"),
     *("elasticsearch/reference-bulk", "postgres/reference-copy"),
 )
-PLAN = f"pipelines: [{', '.join(PIPELINES)}]\ntrials: 1\nload: {{partitions: 6}}\ndrain: {{compiling_percent: 100}}\n"
 
 pytestmark = pytest.mark.long
 
@@ -70,18 +63,15 @@ def security(secured: LocalStack) -> Security:
 
 
 @pytest.mark.parametrize(
-    "cell",
+    "pipeline",
     # The others run on secured containers, too.
-    [
-        pytest.param(at, id=name, marks=() if "reference" in name else pytest.mark.rare)
-        for at, name in enumerate(PIPELINES)
-    ],
+    [pytest.param(name, marks=() if "reference" in name else pytest.mark.rare) for name in PIPELINES],
 )
 def test_the_pipelines_of_every_stack_run_and_show_no_secret(
-    cell: int, secured: LocalStack, security: Security, watch: Watch, tmp_path: Path
+    pipeline: str, secured: LocalStack, security: Security, watch: Watch, tmp_path: Path
 ) -> None:
     with watch.going():
-        record, _ = one_trial(secured, tmp_path, PLAN, RECORDS, cell=cell)
+        record = taken(secured, tmp_path, pipeline, records=RECORDS)
     assert record.audit is not None, record.reasons
     assert (record.audit.lost, record.audit.duplicates, record.audit.stored) == (0, 0, RECORDS)
     texts = {path.name: path.read_text(errors="replace") for path in (secured.home / "log").iterdir()}
@@ -95,8 +85,7 @@ def test_kafkas_own_programs_produce_and_consume_and_show_no_secret(
     secured: LocalStack, security: Security, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kafka, "SECONDS", 0.2)
-    load = {"label": "it", "readers": 1}
-    plan = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"], "kafka": [load]})
+    plan = plan_of(kafka=[{"label": "it", "readers": 1}])
     with watch.going(), closing(Cluster(secured, plan, CHECKOUT)) as bench:
         (job,) = kafka.kafka_jobs(bench, "abcdef")
         limit = job.run(Silent())
@@ -104,16 +93,10 @@ def test_kafkas_own_programs_produce_and_consume_and_show_no_secret(
     assert [line for line in watch.seen if security.passwords["kafka"] in line] == []
 
 
-def test_connections_to_postgres_are_encrypted(secured: LocalStack) -> None:
-    with psycopg.connect(secured.endpoints.sinks["postgres"].address) as connection:
-        rows = connection.execute("SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl").fetchall()
-    assert [version for (version,) in rows] == ["TLSv1.3"]
-
-
-def test_strangers_are_refused_by_each_service(secured: LocalStack, tmp_path: Path) -> None:
-    refuse_wrong_passwords(secured.endpoints)
-    refuse_plain_text(secured.endpoints)
-    do_not_convince_who_trusts_another_authority(secured.endpoints, tmp_path)
+def test_strangers_are_refused_by_each_service_and_connections_are_encrypted(
+    secured: LocalStack, tmp_path: Path
+) -> None:
+    strangers_are_refused(secured.endpoints, tmp_path)
 
 
 @pytest.mark.parametrize("port", ["kafka_controller_port", "elasticsearch_transport_port"])

@@ -11,7 +11,6 @@ import pytest
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from sinkbench.plan.plan import Plan
 from sinkbench.race.leftovers import sweep
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
@@ -19,6 +18,7 @@ from sinkbench.trial.cluster import Cluster
 from tests.e2e.onetrial import NAMES, one_trial
 from tests.e2e.races import a_race, left_behind, wait_for_draining
 from tests.support.silent import At
+from tests.support.trials import plan_of
 
 TARGET = NAMES.target
 DRAIN = "drain: {compiling_percent: 100, window_seconds: 4, pilot_seconds: 1, warm_up_seconds: 2}"
@@ -103,7 +103,7 @@ def test_what_a_killed_race_has_set_is_set_back_by_the_next_command(
             race.communicate(timeout=60)
         assert pooler(stack) == {"pool_mode": "session", "default_pool_size": "20"}
         assert commit_of_a_new_session(stack) == "off"
-        plan = Plan.model_validate({"name": "p", "pipelines": ["postgres/jdbc"]})
+        plan = plan_of()
         with closing(Cluster(stack, plan, CHECKOUT)) as now:
             swept = sweep(now)
         of_pgbouncer = {f"the setting {name} of pgbouncer" for name in AFTER}

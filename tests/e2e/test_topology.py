@@ -1,7 +1,6 @@
 """Several nodes of each service, really: they find one another, one of each dies and comes back, a race runs."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -10,30 +9,26 @@ import pytest
 
 from sinkbench.runs.store import read_summary
 from sinkbench.services.kafka import Kafka
-from sinkbench.settings import CHECKOUT, Settings
+from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink
 from sinkbench.stack.local import LocalStack
+from tests.e2e.hands import with_target
 from tests.e2e.ownstacks import own_stack
 from tests.support.commands import Run, succeeded
+from tests.support.trials import quick_plan
 
 OFFSET = 1500
-PLAN = """
-pipelines: [elasticsearch/camel-bulk, postgres/jdbc]
-trials: 1
-load: {keys: 10_000}
-drain: {compiling_percent: 100, window_seconds: 3, pilot_seconds: 1, warm_up_seconds: 1}
-"""
 # The published topology, but for its workers.
 TOPOLOGY = (CHECKOUT / "topologies" / "published.yaml").read_text().replace("connect: {nodes: 6", "connect: {nodes: 1")
 SYNCHRONOUS = "SELECT application_name, state, sync_state FROM pg_stat_replication"
 
 
 @pytest.fixture
-def several(tmp_path: Path) -> Iterator[Settings]:
-    """Settings of a stack of several nodes that is down."""
+def stack(tmp_path: Path) -> Iterator[LocalStack]:
+    """A stack of several nodes that is down."""
     (tmp_path / "several.yaml").write_text(TOPOLOGY)
     with own_stack("stack of several nodes", OFFSET, TOPOLOGY=str(tmp_path / "several.yaml")) as stack:
-        yield stack.settings
+        yield stack
 
 
 def replication(stack: LocalStack) -> list[tuple[str, str, str]]:
@@ -49,22 +44,19 @@ def health(stack: LocalStack, index: str = "") -> dict[str, object]:
 
 
 @pytest.mark.long
-def test_a_stack_of_many_nodes_starts_loses_nodes_and_races(several: Settings, sinkbench: Run, tmp_path: Path) -> None:
-    stack = LocalStack(several)
+def test_a_stack_of_many_nodes_starts_loses_nodes_and_races(stack: LocalStack, sinkbench: Run, tmp_path: Path) -> None:
     succeeded(sinkbench("up"))
 
     status = succeeded(sinkbench("status"))
     lines = {line.split()[0]: line for line in status.stdout.splitlines()}
-    for node in several.layout.nodes:
+    for node in stack.settings.layout.nodes:
         assert "running" in lines[node.name]
     assert "topology several" in status.stdout
 
     assert replication(stack) == [("postgres-2", "streaming", "sync")]
     assert Kafka(stack.endpoints.kafka).brokers() == {1, 2, 3}
-    with closing(open_sink("elasticsearch", stack.endpoints, CHECKOUT)) as sink:
-        sink.create("tides_e2e")
+    with with_target(open_sink("elasticsearch", stack.endpoints, CHECKOUT), "tides_e2e"):
         found = health(stack, "tides_e2e")
-        sink.drop("tides_e2e")
     assert (found["status"], found["number_of_nodes"]) == ("green", 3)
     assert (found["active_primary_shards"], found["active_shards"]) == (3, 6)
 
@@ -78,7 +70,8 @@ def test_a_stack_of_many_nodes_starts_loses_nodes_and_races(several: Settings, s
     assert [each[0] for each in replication(stack)] == ["postgres-2"]
     assert health(stack)["number_of_nodes"] == 3
 
-    (tmp_path / "mine.yaml").write_text(PLAN)
+    plan = quick_plan("elasticsearch/camel-bulk", "postgres/jdbc", window=3, warm_up=1)
+    (tmp_path / "mine.yaml").write_text(plan)
     succeeded(sinkbench("race", "mine.yaml"))
     summary = read_summary(tmp_path / "results" / "latest" / "summary.json")
     assert summary.environment["topology"]["name"] == "several.yaml"  # type: ignore[index, call-overload]

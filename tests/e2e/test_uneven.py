@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -14,7 +15,6 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from sinkbench.analysis.replication import topic_replication
 from sinkbench.errors import ReasonCode
 from sinkbench.load.records import keep_records
-from sinkbench.plan.entries import read_connector
 from sinkbench.results import TrialRecord
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
@@ -22,20 +22,23 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
-from tests.e2e.onetrial import NAMES, index_with, one_trial, reasons_but_size
+from tests.e2e import onetrial
+from tests.e2e.onetrial import NAMES, PARTITIONS, index_with, reasons_but_size
 from tests.e2e.ownstacks import own_stack
-from tests.e2e.races import remove_connectors
-from tests.support.silent import At, Silent
-from tests.support.trials import plan_in
+from tests.e2e.races import cluster_set, remove_connectors
+from tests.support.silent import At
+from tests.support.trials import config_of, plan_in
 from tests.support.waiting import until
 
 OFFSET = 3500
-RECORDS, PARTITIONS = 20_000, 6
-LOAD = f"trials: 1\nload: {{partitions: {PARTITIONS}}}\ndrain: {{compiling_percent: 100}}\n"
+RECORDS = 20_000
 BROKERS = ("kafka", "kafka-2", "kafka-3")
 BULK, JDBC = "elasticsearch/camel-bulk", "postgres/jdbc"
 SOMEBODYS = "tides_somebodys"
+NO_REBALANCE = {"cluster.routing.rebalance.enable": "none"}
+LEFT_OUT = {"cluster.routing.allocation.exclude._name": "elasticsearch-3"}
 
+taken = partial(onetrial.taken, records=RECORDS)
 pytestmark = [pytest.mark.long, pytest.mark.rare]
 
 
@@ -47,14 +50,6 @@ def stack() -> Iterator[LocalStack]:
         yield stack
 
 
-def taken(
-    stack: LocalStack, folder: Path, pipeline: str, target: str = "", observer: Silent | None = None
-) -> TrialRecord:
-    entry = f"{{pipeline: {pipeline}, target: {target}}}" if target else pipeline
-    record, _ = one_trial(stack, folder, f"pipelines: [{entry}]\n{LOAD}", RECORDS, observer=observer)
-    return record
-
-
 @pytest.mark.parametrize("pipeline", [BULK, JDBC])
 def test_what_nobody_has_touched_is_spread_evenly_and_its_trial_counts(
     stack: LocalStack, tmp_path: Path, pipeline: str
@@ -64,17 +59,6 @@ def test_what_nobody_has_touched_is_spread_evenly_and_its_trial_counts(
     assert not any(note.startswith("not checked") for note in record.notes)
     assert set(record.placement.values()) == {1}
     assert (record.audit.stored, record.audit.lost) == (RECORDS, 0)
-
-
-@contextmanager
-def cluster_set(stack: LocalStack, name: str, value: str) -> Iterator[None]:
-    """Elasticsearch's cluster is set so."""
-    settings = f"{stack.endpoints.sinks['elasticsearch'].address}/_cluster/settings"
-    httpx.put(settings, json={"persistent": {name: value}}).raise_for_status()
-    try:
-        yield
-    finally:
-        httpx.put(settings, json={"persistent": {name: None}}).raise_for_status()
 
 
 def move_beside_another(stack: LocalStack) -> None:
@@ -105,12 +89,12 @@ def check_shards(record: TrialRecord) -> None:
 def test_a_primary_shard_that_was_moved_beside_another_makes_the_trial_invalid(
     stack: LocalStack, tmp_path: Path
 ) -> None:
-    with cluster_set(stack, "cluster.routing.rebalance.enable", "none"):
+    with cluster_set(stack, NO_REBALANCE):
         check_shards(taken(stack, tmp_path, BULK, observer=At(loading=lambda: move_beside_another(stack))))
 
 
 def test_a_data_node_that_the_cluster_leaves_out_makes_the_trial_invalid(stack: LocalStack, tmp_path: Path) -> None:
-    with cluster_set(stack, "cluster.routing.allocation.exclude._name", "elasticsearch-3"):
+    with cluster_set(stack, LEFT_OUT):
         check_shards(taken(stack, tmp_path, BULK))
 
 
@@ -131,13 +115,12 @@ def test_an_index_whose_primary_shards_are_uneven_is_made_again_until_they_are_n
         while not (found := httpx.get(f"{address}/{NAMES.target}/_settings")).is_success:
             time.sleep(0.05)
         made.append(found.json()[NAMES.target]["settings"]["index"]["uuid"])
-        body = {"persistent": {"cluster.routing.allocation.exclude._name": None}}
+        body = {"persistent": dict.fromkeys(LEFT_OUT)}
         httpx.put(f"{address}/_cluster/settings", json=body).raise_for_status()
 
     with (
         closing(open_sink("elasticsearch", stack.endpoints, CHECKOUT)) as sink,
-        cluster_set(stack, "cluster.routing.rebalance.enable", "none"),
-        cluster_set(stack, "cluster.routing.allocation.exclude._name", "elasticsearch-3"),
+        cluster_set(stack, {**NO_REBALANCE, **LEFT_OUT}),
     ):
         other = threading.Thread(target=let_it_be_used_once_it_is_made)
         other.start()
@@ -228,7 +211,7 @@ def test_what_leaders_alone_acknowledged_is_waited_for_until_the_others_have_it(
 @contextmanager
 def three_other_tasks(stack: LocalStack) -> Iterator[None]:
     """A connector of somebody else's, with tasks on three of the six workers that have nothing to do."""
-    config = read_connector(CHECKOUT / "connectors" / f"{JDBC}.json")
+    config = config_of(JDBC)
     kafka = Kafka(stack.endpoints.kafka)
     kafka.create_topic(SOMEBODYS, 3)
     with ConnectCluster(stack.endpoints.connect.values()) as connect:

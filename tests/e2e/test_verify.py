@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -10,14 +9,15 @@ import pytest
 from confluent_kafka import Producer
 
 from elasticsearch import Elasticsearch
-from sinkbench.plan.entries import read_connector
 from sinkbench.services.connect import ConnectCluster
 from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import Sink, open_sink
 from sinkbench.stack.local import LocalStack
+from tests.e2e.hands import with_target
 from tests.e2e.races import remove_connectors
 from tests.support.commands import Run, succeeded
+from tests.support.trials import config_of
 from tests.support.waiting import until
 
 TARGET, PARTITIONS, RECORDS = "tides_test_verify", 3, 300
@@ -66,21 +66,19 @@ class Postgres:
 def into(request: pytest.FixtureRequest, stack: LocalStack, connect: ConnectCluster, kafka: Kafka) -> Iterator[Any]:
     """An index or table that a connector has filled."""
     into, name = request.param(stack), request.param.file.partition("/")[0]
-    with closing(open_sink(name, stack.endpoints, CHECKOUT)) as sink:
-        sink.create(TARGET, into.target)
+    with with_target(open_sink(name, stack.endpoints, CHECKOUT), TARGET, into.target) as sink:
         kafka.create_topic(TARGET, PARTITIONS)
         producer = Producer({"bootstrap.servers": stack.endpoints.kafka})
         for number in range(RECORDS):
             producer.produce(TARGET, (RECORD % number).encode(), b"key", number % PARTITIONS)
         assert producer.flush(30) == 0
-        connector = read_connector(CHECKOUT / "connectors" / f"{into.file}.json")
+        connector = config_of(into.file)
         connect.create(TARGET, {**connector, "name": TARGET, "topics": TARGET})
         until(lambda: _count(sink) == RECORDS)
         until(lambda: kafka.committed(f"connect-{TARGET}", TARGET) == RECORDS)
         yield into
         remove_connectors(connect, kafka, TARGET)
         kafka.delete_topic(TARGET)
-        sink.drop(TARGET)
 
 
 def _count(sink: Sink) -> int:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from sinkbench.cli.main import main
 from sinkbench.errors import EXIT_UNUSABLE
 from tests.kubernetes.cluster import done, kubectl
 from tests.support.commands import started
+from tests.support.latest import trials_of
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.usefixtures("cluster")
 NAMESPACE, OTHER = "sinkbench-test", "of-somebody-else"
 STACK = ("--stack", f"kubernetes:{NAMESPACE}")
 DRAINS = """
@@ -57,18 +60,29 @@ def cluster() -> Iterator[None]:
         kubectl("delete", "namespace", OTHER, NAMESPACE, "--ignore-not-found")
 
 
-def trials_of(results: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (results / "latest" / "trials.jsonl").read_text().splitlines()]
-
-
 def raced(folder: Path, text: str) -> list[dict[str, Any]]:
     plan = folder / "plan.yaml"
     plan.write_text(text)
-    assert main(["race", str(plan), *STACK, "--results", str(folder)]) != EXIT_UNUSABLE
-    return trials_of(folder)
+    assert main(["race", str(plan), *STACK, "--results", str(folder / "results")]) != EXIT_UNUSABLE
+    return trials_of(folder, pilots=True)
 
 
-@pytest.mark.usefixtures("cluster")
+@contextmanager
+def scaled(what: str, name: str, replicas: int, usually: int) -> Iterator[None]:
+    """So many pods in place of the usual number, which run again afterwards."""
+    scale = ("scale", what, name, "--namespace", NAMESPACE, "--replicas")
+    done(*scale, str(replicas))
+    try:
+        yield
+    finally:
+        done(*scale, str(usually))
+        rolled_out(what, name)
+
+
+def rolled_out(what: str, name: str) -> None:
+    done("rollout", "status", what, name, "--namespace", NAMESPACE, "--timeout", "300s")
+
+
 def test_a_race_measures_rates_cpu_time_and_memory_and_loses_nothing(tmp_path: Path) -> None:
     trials = raced(tmp_path, DRAINS)
     assert len(trials) == 2
@@ -81,53 +95,39 @@ def test_a_race_measures_rates_cpu_time_and_memory_and_loses_nothing(tmp_path: P
         assert trial["peak_memory"][trial["sink"]]["resident_bytes"] > 10_000_000
 
 
-@pytest.mark.usefixtures("cluster")
 def test_workers_are_scaled_by_replicas_and_tasks_by_rest(tmp_path: Path) -> None:
-    scale = ("scale", "statefulset", "connect", "--namespace", NAMESPACE, "--replicas")
-    done(*scale, "2")
-    try:
+    with scaled("statefulset", "connect", 2, 3):
         until(lambda: main(["check", *STACK]) == 0, 120)
         assert {len(trial["placement"]) for trial in raced(tmp_path, DRAINS)} == {2}
-    finally:
-        done(*scale, "3")
-        done("rollout", "status", "statefulset", "connect", "--namespace", NAMESPACE, "--timeout", "300s")
 
 
-@pytest.mark.usefixtures("cluster")
 def test_eight_load_generators_offer_one_rate_and_every_record_is_there_once(tmp_path: Path) -> None:
-    scale = ("scale", "deployment", "loadgen", "--namespace", NAMESPACE, "--replicas")
-    done(*scale, "8")
-    try:
-        done("rollout", "status", "deployment", "loadgen", "--namespace", NAMESPACE, "--timeout", "300s")
+    with scaled("deployment", "loadgen", 8, 1):
+        rolled_out("deployment", "loadgen")
         (trial,) = raced(tmp_path, SUSTAINED)
         assert trial["offered_records_per_second"] == pytest.approx(4000, rel=0.01)
         assert (trial["audit"]["produced"], trial["audit"]["lost"], trial["audit"]["duplicates"]) == (60_000, 0, 0)
-    finally:
-        done(*scale, "1")
 
 
-@pytest.mark.usefixtures("cluster")
 def test_a_trial_that_loses_a_pod_is_invalid_and_names_it_and_the_next_one_is_valid(tmp_path: Path) -> None:
-    plan = tmp_path / "plan.yaml"
     text = DRAINS.replace("elasticsearch/reference-bulk, ", "").replace("trials: 1", "trials: 2")
-    plan.write_text(text.replace("window_seconds: 4", "window_seconds: 15"))
+    (tmp_path / "plan.yaml").write_text(text.replace("window_seconds: 4", "window_seconds: 15"))
     worker = done("get", "pod", "connect-0", "--namespace", NAMESPACE, "--output", "jsonpath={.status.podIP}")
 
     def drains() -> bool:
         names = httpx.get(f"http://{worker}:8083/connectors").json()
         return any("canary" not in name and "pilot" not in name for name in names)
 
-    with started(tmp_path, "race", str(plan), *STACK, "--results", str(tmp_path)) as racing:
+    with started(tmp_path, "race", "plan.yaml", *STACK) as racing:
         until(drains, 240, passing=(httpx.HTTPError,))
         done("delete", "pod", "connect-1", "--namespace", NAMESPACE, "--force")
         racing.communicate(timeout=400)
-    first, second = trials_of(tmp_path)
+    first, second = trials_of(tmp_path, pilots=True)
     assert "pod connect-1" in json.dumps(first["reasons"])
     assert not second["reasons"]
-    done("rollout", "status", "statefulset", "connect", "--namespace", NAMESPACE, "--timeout", "300s")
+    rolled_out("statefulset", "connect")
 
 
-@pytest.mark.usefixtures("cluster")
 def test_a_killed_worker_and_a_frozen_sink_lose_nothing(tmp_path: Path) -> None:
     trials = raced(tmp_path, FAULTS)
     assert len(trials) == 2

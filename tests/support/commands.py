@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
 import pytest
 
 from sinkbench.cli.main import main
+from sinkbench.topology import Topology, needed_bytes
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -39,6 +41,27 @@ def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         finally:
             if command.poll() is None:
                 command.terminate()
+
+
+def sinkbench_in(folder: Path, *arguments: str, timeout: float = 400) -> subprocess.CompletedProcess[str]:
+    """Runs the command in that folder."""
+    return _run("sinkbench", *arguments, cwd=folder, timeout=timeout)
+
+
+def loadgen(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs a load by the command `loadgen`, which shows no progress."""
+    return _run("loadgen", "run", "--no-progress", *arguments, timeout=120)
+
+
+def _run(module: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", module, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def skip_without_memory(topology: Topology) -> None:
+    """Skips the test where a stack of that topology would not fit in."""
+    if psutil.virtual_memory().available < needed_bytes(topology):
+        pytest.skip(f"this topology needs {needed_bytes(topology) / 1e9:.1f} GB of memory")
 
 
 def succeeded(ended: subprocess.CompletedProcess[Any]) -> subprocess.CompletedProcess[Any]:

@@ -1,4 +1,4 @@
-"""What the services of a secured stack must refuse, wherever they run: each function asks all of them."""
+"""What the services of a secured stack must refuse, wherever they run: all of them are asked."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +18,17 @@ from sinkbench.stack import Endpoints
 DATABASES = ("postgres", "pgbouncer")
 
 
-def refuse_wrong_passwords(endpoints: Endpoints) -> None:
+def strangers_are_refused(endpoints: Endpoints, folder: Path) -> None:
+    """Wrong passwords, plain text and another authority are refused; whoever is let in is so by TLS 1.3."""
+    _refuse_wrong_passwords(endpoints)
+    _refuse_plain_text(endpoints)
+    _do_not_convince_who_trusts_another_authority(endpoints, folder)
+    with psycopg.connect(endpoints.sinks["postgres"].address) as connection:
+        rows = connection.execute("SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl").fetchall()
+    assert [version for (version,) in rows] == ["TLSv1.3"]
+
+
+def _refuse_wrong_passwords(endpoints: Endpoints) -> None:
     said = Kafka(endpoints.kafka, {**endpoints.kafka_settings, "sasl.password": "wrong"}).problem()
     assert "uthentication failed" in str(said)
     for url, access in _asked_by_http(endpoints):
@@ -30,7 +40,7 @@ def refuse_wrong_passwords(endpoints: Endpoints) -> None:
             psycopg.connect(make_conninfo(endpoints.sinks[name].address, password="wrong"))  # noqa: S106
 
 
-def refuse_plain_text(endpoints: Endpoints) -> None:
+def _refuse_plain_text(endpoints: Endpoints) -> None:
     assert Kafka(endpoints.kafka).problem(3) is not None
     for url, _ in _asked_by_http(endpoints):
         with pytest.raises(httpx.TransportError):
@@ -40,7 +50,7 @@ def refuse_plain_text(endpoints: Endpoints) -> None:
             psycopg.connect(make_conninfo(endpoints.sinks[name].address, sslmode="disable"))
 
 
-def do_not_convince_who_trusts_another_authority(endpoints: Endpoints, folder: Path) -> None:
+def _do_not_convince_who_trusts_another_authority(endpoints: Endpoints, folder: Path) -> None:
     foreign = folder / "foreign.pem"
     trustme.CA().cert_pem.write_to_path(str(foreign))
     said = Kafka(endpoints.kafka, {**endpoints.kafka_settings, "ssl.ca.location": str(foreign)}).problem()

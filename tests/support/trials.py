@@ -30,6 +30,12 @@ def plan_in(folder: Path, text: str, connectors: Path = CHECKOUT / "connectors")
     return load_plan(folder / "mine.yaml", connectors)
 
 
+def quick_plan(*pipelines: str, trials: int = 1, window: float = 4, warm_up: float = 2) -> str:
+    """The text of a plan of these pipelines, each of whose trials takes some seconds, on a stack that runs."""
+    drain = f"compiling_percent: 100, window_seconds: {window}, pilot_seconds: 1, warm_up_seconds: {warm_up}"
+    return f"pipelines: [{', '.join(pipelines)}]\ntrials: {trials}\ndrain: {{{drain}}}\n"
+
+
 def a_cell(pipeline: str = "postgres/jdbc", multiple: int = 1, workers: int = 3, **fields: Any) -> Cell:
     """A cell of that pipeline; `label` is the pipeline's name unless another is given."""
     label = fields.pop("label", pipeline)
