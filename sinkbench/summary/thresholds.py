@@ -39,6 +39,7 @@ def value_of(cell: CellSummary, figure: str) -> float | None:
 class Outcome:
     """A threshold of a cell; `passed` is None if that is not decided, and `why` says what is missing then."""
 
+    label: str
     cell: str
     figure: str
     bound: str
@@ -64,7 +65,7 @@ def outcomes(summary: RunSummary) -> list[Outcome]:
         for figure, bound in bounds.items():
             found += [_outcome(summary, cell, figure, bound) for cell in cells]
             if not cells:
-                found.append(Outcome(label, figure, bound, None, None, "no trial was taken"))
+                found.append(Outcome(label, label, figure, bound, None, None, "no trial was taken"))
     return found
 
 
@@ -90,7 +91,7 @@ def _outcome(summary: RunSummary, cell: CellSummary, figure: str, bound: str) ->
     grows_away = figure in _COUNTS and asked.operator[0] != ">"
     if why and not (passed is False and grows_away):
         passed = None
-    return Outcome(cell.cell, figure, bound, value, passed, "" if passed is not None else why)
+    return Outcome(cell.label, cell.cell, figure, bound, value, passed, "" if passed is not None else why)
 
 
 def why_undecided(summary: RunSummary, cell: CellSummary, figure: str, value: float | None) -> str:

@@ -18,6 +18,7 @@ from sinkbench.summary.cells import summarize
 from sinkbench.summary.thresholds import exit_code, outcomes, threshold_lines
 from sinkbench.tables.cells import sections
 from sinkbench.tables.export import junit
+from tests.capacity import test_capacity
 from tests.support.reasons import because
 from tests.support.samplerun import keep_run
 from tests.support.trials import JDBC, OTHER, run_summary, trial
@@ -37,6 +38,13 @@ def run(asked: dict[str, str], complete: bool = True, **fields: Any) -> RunSumma
 )
 def test_a_bound_is_an_operator_and_a_number(text: str, holds: float, fails: float) -> None:
     assert (Bound.of(text).holds(holds), Bound.of(text).holds(fails)) == (True, False)
+
+
+def test_the_tests_of_capacity_say_which_threshold_is_not_met() -> None:
+    found = outcomes(run({"p99_ms": "< 6", "connections": "<= 10"}))
+    test_capacity.test_a_threshold_is_met(JDBC.label, "p99_ms", "< 6", found)
+    with pytest.raises(AssertionError, match="connections 18 is not <= 10"):
+        test_capacity.test_a_threshold_is_met(JDBC.label, "connections", "<= 10", found)
 
 
 LOST = Audit(produced=10, stored=8, lost=2, duplicates=0)
