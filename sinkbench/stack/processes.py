@@ -131,7 +131,7 @@ def suspend(pid: int) -> None:
 def resume(pid: int) -> None:
     """Continues a process and its descendants (SIGCONT), as far as they exist."""
     for each in [*descendants(pid), pid]:
-        with suppress(psutil.NoSuchProcess):
+        with suppress(psutil.Error):
             psutil.Process(each).resume()
 
 

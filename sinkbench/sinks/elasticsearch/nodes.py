@@ -71,7 +71,9 @@ class Nodes:
         stored = sum(highest + 1 for _, highest in highest_numbers(self._client, target))
         signs: dict[str, float] = {}
         if time.monotonic() - self._read_at >= SIGNS_SECONDS:
-            self._read_at, self._seen, signs = time.monotonic(), self._clients(), self._signs()
+            # Signs that cannot be read make this reading a gap, not those of the next second.
+            self._seen, self._read_at = self._clients(), time.monotonic()
+            signs = self._signs()
         if self._seen is None:
             return SinkReading(stored=stored, backends=None)
         others = {OTHER_CONNECTIONS: float(len(self._seen & self._others))}

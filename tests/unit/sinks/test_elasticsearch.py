@@ -7,15 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from elasticsearch import Elasticsearch
 from loadgen.reading import parse_json
-from sinkbench.errors import StackError
+from sinkbench.errors import ServiceError, StackError
 from sinkbench.services.clocks import offset_of
 from sinkbench.settings import CHECKOUT
 from sinkbench.sinks import open_sink
 from sinkbench.sinks.elasticsearch.index import compare, spread
+from sinkbench.sinks.elasticsearch.nodes import Nodes
 from sinkbench.sinks.elasticsearch.times import SeqNoTimes, highest_found
 from sinkbench.stack import Endpoint
 from tests.support.endpoints import endpoints
@@ -139,6 +142,20 @@ def test_each_shard_has_its_highest_number_and_one_that_does_not_answer_makes_th
         # Without it the others' numbers would be taken for those of its neighbours.
         with pytest.raises(LookupError):
             highest_found([*answers[:at], {"status": 503}, *answers[at + 1 :]])
+
+
+def _busy(asked: Request) -> Response:
+    if "jvm" in asked.url.path:
+        return Response(status_code=429)
+    return JSONResponse({"nodes": {}, "indices": {}}, headers={"x-elastic-product": "Elasticsearch"})
+
+
+def test_signs_that_cannot_be_read_do_not_hide_what_is_stored_for_longer_than_one_reading() -> None:
+    with served(Starlette(routes=[Route("/{path:path}", _busy)])) as port:
+        nodes = Nodes(Elasticsearch(f"http://127.0.0.1:{port}"), lambda index: None)
+        with pytest.raises(ServiceError):
+            nodes.reading("tides")
+        assert nodes.reading("tides").stored == 0
 
 
 ANSWERS = {
