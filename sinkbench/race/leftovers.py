@@ -39,7 +39,8 @@ def sweep(cluster: Cluster) -> list[str]:
     """Removes the objects of killed runs, except consumer groups with members; returns them in words."""
     swept = []
     names = leftover_names(cluster.stack)
-    for connector in filter(names.fullmatch, cluster.connect.connectors()):
+    mine = names.fullmatch
+    for connector in filter(mine, cluster.connect.connectors()):
         group = cluster.connect.config(connector).get(OWN_GROUP) or group_of(connector)
         cluster.stop_connector(connector, group)
         cluster.kafka.delete_group(group)
@@ -48,15 +49,15 @@ def sweep(cluster: Cluster) -> list[str]:
         # On external clusters only a trial's own index has settings.
         if sink_kind(name).settable and not cluster.stack.endpoints.shared:
             swept += needed(cluster.sink(name).capabilities.service_settings, "service_settings").revert()
-        for target in filter(names.fullmatch, cluster.sink(name).leftovers(PREFIX)):
+        for target in filter(mine, cluster.sink(name).leftovers(PREFIX)):
             cluster.sink(name).drop(target)
             swept.append(f"{name}'s {target}")
         swept += drop_strays(cluster, name, lambda stray: names.search(stray) is not None)
-    for topic in filter(names.fullmatch, cluster.kafka.topics()):
+    for topic in filter(mine, cluster.kafka.topics()):
         cluster.kafka.delete_topic(topic)
         swept.append(f"topic {topic}")
     # A run may be killed after the deletion of a connector and before that of its group.
-    groups = [name for name in sorted(cluster.kafka.groups()) if names.fullmatch(name.removeprefix(group_of("")))]
+    groups = [name for name in sorted(cluster.kafka.groups()) if mine(name.removeprefix(group_of("")))]
     empty = [name for name in groups if cluster.kafka.is_empty(name)]
     for group in empty:
         cluster.kafka.delete_group(group)

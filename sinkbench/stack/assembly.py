@@ -166,7 +166,6 @@ CONNECT = ServiceSpec(
     # A worker creates topics with replicas on every broker.
     needs=lambda place, node: frozenset(each.name for each in place.layout.of("kafka")),
 )
-LOADGEN = ServiceSpec(name="loadgen", title="loadgen", ready=_loadgen_ready)
 TIMEOUT_SECONDS, RELEASE_SECONDS = 2.0, 10.0
 
 

@@ -116,7 +116,7 @@ class Reader(AbstractContextManager["Reader"]):
         self._exchange(True, answers=False)
 
     def end(self) -> Told | None:
-        """Stops the queries and returns the results. Raises StackError."""
+        """Stops the queries after `begin` and returns the results. Raises StackError."""
         return self._exchange(True)
 
     def _exchange(self, what: object, *, answers: bool = True) -> Told | None:

@@ -78,7 +78,7 @@ def drains(stack: Stack, trial: str) -> bool:
 
 
 def wait_for_draining(stack: Stack, trial: str) -> None:
-    """Waits until it does."""
+    """Waits until `drains`."""
     until(lambda: drains(stack, trial), 120)
 
 

@@ -133,10 +133,12 @@ def _by_column(text: str) -> str:
 
 
 def _same_json(found: Any, expected: Any) -> None:
-    found, expected = (json.dumps(make.bare(each), indent=1, sort_keys=True) for each in (found, expected))
+    found, expected = (
+        json.dumps(make.bare(each), indent=1, sort_keys=True, ensure_ascii=False) for each in (found, expected)
+    )
     _same(found, expected)
 
 
 def _text_lines(text: str) -> list[str]:
     # Another processor may come to another last digit.
-    return re.sub(r"-?\d+\.\d{6,}(e-?\d+)?", lambda number: f"{float(number[0]):.10g}", text).split("\n")
+    return re.sub(r"-?\d+\.\d{6,}(e-?\d+)?", lambda number: repr(float(f"{float(number[0]):.10g}")), text).split("\n")

@@ -15,11 +15,11 @@ over = partial(limit_over, SEARCHED)
 
 
 def test_a_limit_is_the_median_of_its_blocks_with_a_rate_and_no_longer_what_the_search_has_found() -> None:
-    limit = over(100.0, None, 120.0)
-    assert rates_by_block(limit) == {1: 100.0, 3: 120.0}
-    assert ((spread := present(limit.spread)).low, spread.high, spread.interval) == (100.0, 120.0, None)
+    limit = over(100.0, None, 130.0, 110.0)
+    assert rates_by_block(limit) == {1: 100.0, 3: 130.0, 4: 110.0}
+    assert ((spread := present(limit.spread)).low, spread.high, spread.interval) == (100.0, 130.0, None)
     assert (limit.records_per_second, limit.connections, limit.batch, limit.note) == (110.0, 2, 512, None)
-    assert [each.problem for each in limit.in_blocks] == [None, "429", None]
+    assert [each.problem for each in limit.in_blocks] == [None, "429", None, None]
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=5, max_size=9))

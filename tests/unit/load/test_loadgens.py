@@ -50,10 +50,10 @@ def done(body: Body, failed: int = 0) -> Body:
 
 
 class Generator:
-    """A real HTTP server that answers as a load generator does; what a GET is answered with is up to `look`."""
+    """Answers as a load generator does; what a GET is answered with is up to `look`."""
 
     def __init__(self, look: Look, post: Answer | None = None, ahead_us: float = 0) -> None:
-        """`look` takes the number of the GET and the load; None breaks the answer off. Its clock is so far ahead."""
+        """`look` takes the number of the GET and the load; None breaks the answer off. Its clock is `ahead_us` fast."""
         self.look, self.post, self.ahead_us = look, post, ahead_us
         self.bodies: list[Body] = []
         self.gets = 0

@@ -283,6 +283,7 @@ def test_a_file_of_samples_that_cannot_be_used_says_why(tmp_path: Path, text: st
     found = read_samples(tmp_path / "a.csv")
     assert isinstance(found, str)
     assert why in found
+    assert str(tmp_path) not in found
 
 
 def test_empty_places_are_unknown_and_a_torn_last_row_is_passed_over(tmp_path: Path) -> None:

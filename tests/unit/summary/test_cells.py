@@ -69,8 +69,8 @@ def test_a_loss_is_not_hidden_by_the_invalid_trial_it_happened_in() -> None:
         ({"compared": 64, "altered": 3}, [], "ALTERED 6 of 128 compared"),
         (
             {"compared": 64, "altered": 3},
-            ["x", f"3 of 64 {NOT_AS_SENT}n changed"],
-            "ALTERED 6 of 128 compared: n changed",
+            ["x", f"3 of 64 {NOT_AS_SENT}n changed; n from 7 to 8"],
+            "ALTERED 6 of 128 compared: n changed; n from 7 to 8",
         ),
         ({"stored": 102, "foreign": 2}, [], "FOREIGN 4"),
     ],

@@ -1,5 +1,6 @@
 """Thresholds: which are refused, what comes of each, and how a run's are shown and counted."""
 
+import importlib
 import json
 import re
 from pathlib import Path
@@ -18,7 +19,6 @@ from sinkbench.summary.cells import summarize
 from sinkbench.summary.thresholds import exit_code, outcomes, threshold_lines
 from sinkbench.tables.cells import sections
 from sinkbench.tables.export import junit
-from tests.capacity import test_capacity
 from tests.support.reasons import because
 from tests.support.samplerun import keep_run
 from tests.support.trials import JDBC, OTHER, run_summary, trial
@@ -40,7 +40,10 @@ def test_a_bound_is_an_operator_and_a_number(text: str, holds: float, fails: flo
     assert (Bound.of(text).holds(holds), Bound.of(text).holds(fails)) == (True, False)
 
 
+@pytest.mark.usefixtures("no_settings")
 def test_the_tests_of_capacity_say_which_threshold_is_not_met() -> None:
+    # It reads the settings when it is imported.
+    test_capacity = importlib.import_module("tests.capacity.test_capacity")
     found = outcomes(run({"p99_ms": "< 6", "connections": "<= 10"}))
     test_capacity.test_a_threshold_is_met(JDBC.label, "p99_ms", "< 6", found)
     with pytest.raises(AssertionError, match="connections 18 is not <= 10"):

@@ -41,3 +41,9 @@ def test_a_head_is_in_its_line_for_a_name_of_any_length(letters: int) -> None:
     text = shown(cell(f"postgres/{letters * 'x'}", 50_000, 60_000, connections=seen), cell(JDBC, 5))
     assert [line for line in text.splitlines() if line.endswith("  held back by")] != []
     assert [line for line in text.splitlines() if len(line) > 100] == []
+
+
+def test_the_data_check_is_a_line_and_says_what_was_not_audited() -> None:
+    wrong = CLEAN.model_copy(update={"dead_letters": 2, "stored": CLEAN.stored - 2, "checked": 5})
+    text = shown(cell(BULK, 5, audit=wrong, not_audited=1), cell(JDBC, 5))
+    assert " 0 lost, 0 duplicated, 2 dead letters; 5 contents verified; 1 of 6" in text
