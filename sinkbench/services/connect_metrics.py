@@ -21,7 +21,7 @@ SCRAPE_SECONDS, ANSWER_SECONDS, PAUSE_SECONDS = 2.0, 2.0, 10.0
 # A few workers answer within the round that asks, and their counts are of the same moment as the sink's.
 ROUND_SECONDS, MOST_AT_ONCE = 0.1, 8
 # Of one core.
-MOST_SHARE = 0.05
+MOST_SHARE = 0.03
 # The time until the last put returns and is counted.
 SETTLE_SECONDS = 3.0
 SINK, TASK, CONSUMER, FETCH = (
@@ -176,7 +176,7 @@ class ConnectMetrics:
             return {}
         if not self._asked or self._connector != connector:
             self._connector, self._asked = connector, self._ask()
-        if wait(self._asked, ROUND_SECONDS).not_done:
+        if wait(self._asked, ROUND_SECONDS if len(self._asked) <= MOST_AT_ONCE else 0).not_done:
             return {}
         asked, self._asked, self._next_at = self._asked, [], time.monotonic() + PAUSE_SECONDS
         answers = [each.result() for each in asked]
