@@ -188,6 +188,11 @@ class Claim(Section):
     def article(self) -> str:
         return self.name.partition("-")[0]
 
+    @property
+    def names(self) -> set[str]:
+        """What it can be asked for by: its article, that with its number, and its whole name."""
+        return {self.article, "-".join(self.name.split("-")[:2]), self.name}
+
     @model_validator(mode="after")
     def _can_be_decided_or_says_why_not(self) -> Self:
         if (self.shape is None) == (self.untestable is None):
@@ -209,8 +214,8 @@ def load_claim(path: Path) -> Claim:
 def load_claims(folder: Path, wanted: list[str] | None = None) -> list[Claim]:
     """The claims of a folder by number; only those of `wanted` articles or names, if any. ClaimError for others."""
     claims = sorted(map(load_claim, folder.glob("*.yaml")), key=lambda claim: claim.number)
-    names = {claim.name for claim in claims} | {claim.article for claim in claims}
+    names = {name for claim in claims for name in claim.names}
     for name in wanted or ():
         if name not in names:
             raise ClaimError(f"{name}: is no claim and no article{did_you_mean(name, names)}")
-    return [claim for claim in claims if not wanted or {claim.name, claim.article} & {*wanted}]
+    return [claim for claim in claims if not wanted or claim.names & {*wanted}]

@@ -39,7 +39,7 @@ MINUTES = 90.0
 def replicate(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="articles or claims, as part8 (default: all)", show_default=False),
+        typer.Argument(metavar="NAME", help="articles or claims, as part8 or part8-12 (default: all)", show_default=False),
     ] = None,
     race: Annotated[bool, typer.Option("--race", help="first take the races that are missing")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="only the core of each article: 15 minutes in all")] = False,
