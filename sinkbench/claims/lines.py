@@ -8,14 +8,22 @@ from itertools import zip_longest
 from sinkbench.analysis.words import counted
 from sinkbench.claims.verdict import Outcome, Verdict
 
-_WIDTHS = (22, 28, 22, 22)
-_HEADS = ("claim", "published", "measured", "verdict")
+_WIDTHS = (12, 35, 49)
 _GAP = "  "
 
 
-def table(verdicts: Sequence[Verdict]) -> list[str]:
-    """A row for each claim, below its heads."""
-    return [line for row in (_HEADS, *map(row_of, verdicts)) for line in _folded(row)]
+def table(verdicts: Sequence[Verdict], *, whole: bool = False) -> list[str]:
+    """The claims by verdict: number, what was published, and what was measured, or why none can be told. Those that no
+    run can tell have their reasons only if the table is to be `whole`."""
+    lines = []
+    for outcome in Outcome:
+        own = [each for each in verdicts if each.outcome is outcome]
+        told = [each for each in own if whole or each.claim.shape is not None]
+        lines += [f"{outcome}: {len(own)}".capitalize()] if own else []
+        lines += [line for each in told for line in _folded(each)]
+        if names := [each.claim.short for each in own if each not in told]:
+            lines += textwrap.wrap(f"No run can tell {', '.join(names)}; with such a name, the reason is shown.", 100)
+    return lines
 
 
 def totals(verdicts: Iterable[Verdict]) -> dict[str, int]:
@@ -49,9 +57,9 @@ def row_of(found: Verdict) -> tuple[str, str, str, str]:
     return claim.name, published, ", ".join(filter(None, ["; ".join(found.measured), *run])), said
 
 
-def _folded(row: Sequence[str]) -> list[str]:
-    # A verdict without anything measured has that column, too.
-    widths = _WIDTHS if row[2] else (*_WIDTHS[:2], sum(_WIDTHS[2:]) + len(_GAP))
-    cells = [textwrap.wrap(text, width) for text, width in zip(filter(None, row), widths, strict=True)]
+def _folded(found: Verdict) -> list[str]:
+    published, said = row_of(found)[1], "; ".join([*found.measured, *([found.why] if found.why else [])])
+    texts = (found.claim.short, published, said)
+    cells = [textwrap.wrap(text, width) for text, width in zip(texts, _WIDTHS, strict=True)]
     lines = zip_longest(*cells, fillvalue="")
-    return [_GAP.join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return [_GAP.join(f"{text:<{width}}" for text, width in zip(line, _WIDTHS, strict=True)).rstrip() for line in lines]

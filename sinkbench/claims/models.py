@@ -38,9 +38,19 @@ class CellOf(Section):
     of_capacity: float | None = None
     readers: int | None = None
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> list[str]:
         given = self.model_dump(exclude={"label"}, exclude_none=True)
-        return ", ".join([self.label, *(f"{name} {value}" for name, value in given.items())])
+        return [self.label, *(f"{name} {value}" for name, value in given.items())]
+
+    def __str__(self) -> str:
+        return ", ".join(self.words)
+
+    def by(self, other: "CellOf") -> str:
+        """This cell divided by another one, without what both have, as `postgres/jdbc, tasks 6 / tasks 3`."""
+        pairs = (self.words, other.words), (other.words, self.words)
+        apart = [", ".join(word for word in one if word not in another) or "without" for one, another in pairs]
+        return ", ".join([*([self.label] if self.label == other.label else []), " / ".join(apart)])
 
 
 class Bounds(Section):
@@ -52,13 +62,15 @@ class Bounds(Section):
 
     @model_validator(mode="after")
     def _is_bounded(self) -> Self:
-        if not self.ends:
+        if (self.at_least, self.at_most, self.equals) == (None, None, None):
             raise mistake("needs at_least, at_most or equals")
         return self
 
-    @property
-    def ends(self) -> list[float]:
-        return [end for end in (self.at_least, self.at_most, self.equals) if end is not None]
+    def __str__(self) -> str:
+        least, most = self.within
+        if math.isinf(least) or math.isinf(most):
+            return f"at most {most:,g}" if math.isinf(least) else f"at least {least:,g}"
+        return f"{least:,g}" if least == most else f"{least:,g} to {most:,g}"
 
     @property
     def within(self) -> tuple[float, float]:
@@ -191,7 +203,12 @@ class Claim(Section):
     @property
     def names(self) -> set[str]:
         """What it can be asked for by: its article, that with its number, and its whole name."""
-        return {self.article, "-".join(self.name.split("-")[:2]), self.name}
+        return {self.article, self.short, self.name}
+
+    @property
+    def short(self) -> str:
+        """The name as far as its number, as `part8-12`."""
+        return "-".join(self.name.split("-")[:2])
 
     @model_validator(mode="after")
     def _can_be_decided_or_says_why_not(self) -> Self:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from sinkbench.analysis.words import significant
-from sinkbench.claims.models import Arithmetic, Bounds, Claim, Failure, Needs, Order, Ratio, Shape
+from sinkbench.claims.models import Arithmetic, Bounds, CellOf, Claim, Failure, Needs, Order, Ratio, Shape
 from sinkbench.claims.readings import Range, Stored, Trials, Untold, cell_of, load_of, range_of, ratio_of
 from sinkbench.metrics.metric import find
 from sinkbench.results import RunSummary
@@ -125,35 +125,42 @@ def _missing(claim: Claim, run: RunSummary) -> str:
 def _parts(shape: Shape, stored: Stored | None) -> list[_Part]:
     if isinstance(shape, Arithmetic):
         values = [above / below for above, below in shape.quotients]
-        return [_told(partial(Range, value, value, value), shape, "{} as published") for value in values]
+        return [_told(partial(Range, value, value, value), shape, "as published") for value in values]
     if stored is None:
         return []
     if isinstance(shape, Failure):
         return [_failure(shape, stored[0])]
     if isinstance(shape, Ratio):
         read = partial(ratio_of, stored, figure=shape.figure, per_task=shape.per_task)
-        return [_told(partial(read, (cell, shape.to)), shape, "{} times") for cell in shape.of]
+        return [_told(partial(read, (cell, shape.to)), shape, _quotient(shape, cell, shape.to)) for cell in shape.of]
     if isinstance(shape, Order):
         # At the factor itself it does not fall.
         more = Bounds(at_least=math.nextafter(shape.by, math.inf))
-        pairs = pairwise(shape.falling)
-        return [_told(partial(ratio_of, stored, pair, shape.figure), more, "{} times") for pair in pairs]
-    return [_told(partial(range_of, stored, shape.of, shape.figure), shape, f"{shape.figure} {{}}")]
+        return [
+            _told(partial(ratio_of, stored, pair, shape.figure), more, _quotient(shape, *pair))
+            for pair in pairwise(shape.falling)
+        ]
+    return [_told(partial(range_of, stored, shape.of, shape.figure), shape, f"{shape.figure} of {shape.of}")]
 
 
-def _told(read: Callable[[], Range], bounds: Bounds, words: str) -> _Part:
-    """What a range says; `words` are around it."""
+def _quotient(shape: Ratio | Order, cell: CellOf, to: CellOf) -> str:
+    """What is divided: rates, unless the figure is named."""
+    per_task = " a task" if isinstance(shape, Ratio) and shape.per_task else ""
+    rates = shape.figure == "records_per_second" and not per_task
+    return cell.by(to) if rates else f"{shape.figure}{per_task} of {cell.by(to)}"
+
+
+def _told(read: Callable[[], Range], bounds: Bounds, of: str) -> _Part:
+    """What a range `of` something says, and what it must be for the claim to hold."""
     try:
         found = read()
     except Untold as none:
         return _Part(Outcome.UNTOLD, why=str(none))
     value, ends = significant(found.estimate), f"{significant(found.low)}-{significant(found.high)}"
     # What is exact has no range.
-    outcome, text = decided(found, bounds), words.format(value if found.low == found.high else f"{value} ({ends})")
-    crossed = " and ".join(f"{end:g}" for end in bounds.ends if found.low <= end <= found.high)
-    return _Part(
-        outcome, text, f"noise: {text} crosses {crossed}" if outcome is Outcome.UNTOLD else _off(found, bounds)
-    )
+    text = f"{of}: {value if found.low == found.high else f'{value} ({ends})'}, must be {bounds}"
+    outcome = decided(found, bounds)
+    return _Part(outcome, text, "noise" if outcome is Outcome.UNTOLD else _off(found, bounds))
 
 
 def _off(found: Range, bounds: Bounds) -> str:

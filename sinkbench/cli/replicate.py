@@ -39,7 +39,7 @@ MINUTES = 90.0
 def replicate(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="articles or claims, as part8 or part8-12 (default: all)", show_default=False),
+        typer.Argument(metavar="NAME", help="articles or claims, as part8-12 (default: all)", show_default=False),
     ] = None,
     race: Annotated[bool, typer.Option("--race", help="first take the races that are missing")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="only the core of each article: 15 minutes in all")] = False,
@@ -74,7 +74,8 @@ def replicate(
         whole = {"claims": [each.row for each in found], "totals": totals(found), "commands": commands_of(found)}
         write(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
     elif html is None:
-        write("\n".join([*table(found), "", *last_lines(found, lambda each: f", {duration(*_planned(each))}")]) + "\n")
+        lasts = last_lines(found, lambda each: f", {duration(*_planned(each))}")
+        write("\n".join([*table(found, whole=bool(names)), "", *lasts]) + "\n")
     if race and missing and not taken:
         raise StackError("--race: none of the missing races was taken; what was in the way is said above")
 

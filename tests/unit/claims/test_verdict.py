@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sinkbench.analysis.intervals import interval_of
 from sinkbench.analysis.latency import BOUNDED, GROWING, latency_of
 from sinkbench.claims.lines import commands, last_lines, table
-from sinkbench.claims.models import Bounds, Claim
+from sinkbench.claims.models import Bounds, CellOf, Claim
 from sinkbench.claims.readings import Range
 from sinkbench.claims.verdict import Outcome, Verdict, decided, verdict
 from sinkbench.errors import ReasonCode
@@ -78,7 +78,7 @@ def test_from_five_blocks_on_a_ratio_is_paired() -> None:
     slow = [100.0, 250.0, 120.0, 180.0, 90.0, 300.0]
     cells = [cell_in_blocks("a/x", *(2.1 * each for each in slow)), cell_in_blocks("b/y", *slow)]
     found = verdict(claim(RATIO), [run(*cells)])
-    assert (found.outcome, found.measured, found.run) == (YES, ("2.1 (2.1-2.1) times",), "r")
+    assert (found.outcome, found.measured, found.run) == (YES, ("a/x / b/y: 2.1 (2.1-2.1), must be at least 2",), "r")
     four = [cell_in_blocks("a/x", *(2.1 * each for each in slow[:4])), cell_in_blocks("b/y", *slow[:4])]
     assert verdict(claim(RATIO), [run(*four)]).outcome is OPEN
 
@@ -121,7 +121,7 @@ def test_what_is_counted_is_exact(most: int, outcome: Outcome) -> None:
     cell = cell_summary("a/x", 100, connections=Connections(clients_peak=144, server_peak=18))
     shape = {"kind": "threshold", "figure": "connections", "of": A, "at_most": most}
     found = verdict(claim(shape), [run(cell)])
-    assert (found.outcome, found.measured) == (outcome, ("connections 18",))
+    assert (found.outcome, found.measured) == (outcome, (f"connections of a/x: 18, must be at most {most}",))
 
 
 @pytest.mark.parametrize(("failed", "outcome"), [(0, YES), (1, NO)])
@@ -224,7 +224,8 @@ def test_published_figures_may_refute_their_claim_and_replicate_none() -> None:
     shape = {"kind": "arithmetic", "quotients": [[535, 320], [280, 160]], "at_least": 1.6}
     assert verdict(claim(shape, plan=None), []).outcome is OPEN
     found = verdict(claim({**shape, "at_most": 1.7}, plan=None), [])
-    assert (found.outcome, found.measured) == (NO, ("1.67 as published", "1.75 as published"))
+    said = tuple(f"as published: {value}, must be 1.6 to 1.7" for value in (1.67, 1.75))
+    assert (found.outcome, found.measured) == (NO, said)
 
 
 def test_a_missing_run_has_its_command_where_this_machine_can_tell() -> None:
@@ -237,9 +238,33 @@ def test_a_missing_run_has_its_command_where_this_machine_can_tell() -> None:
 
 
 def test_the_table_has_at_most_100_columns() -> None:
-    found = [verdict(claim(RATIO, published="word " * 50), [run(*GOOD)]), verdict(claim(RATIO), [])]
+    none = claim(name="mine-2-none", untestable="It is a rule.", plan=None, shape=None)
+    found = [verdict(claim(RATIO, published="word " * 50), [run(*GOOD)]), verdict(claim(RATIO), []), verdict(none, [])]
     assert max(map(len, table(found))) <= 100
-    assert last_lines(found)[0] == "2 claims: 1 replicated, 0 refuted here, 1 cannot be told here"
+    assert [line for line in table(found) if ": " in line][:1] == ["Replicated: 1"]
+    assert table(found)[-1] == "No run can tell mine-2; with such a name, the reason is shown."
+    assert table(found, whole=True)[-1].endswith("  It is a rule.")
+    assert last_lines(found)[0] == "3 claims: 1 replicated, 0 refuted here, 2 cannot be told here"
+
+
+def test_a_quotient_is_told_without_what_both_cells_have() -> None:
+    few, many = (CellOf(label="a/x", tasks=tasks, readers=1) for tasks in (3, 6))
+    assert many.by(few) == "a/x, tasks 6 / tasks 3"
+    assert many.by(CellOf(label="b/y", tasks=6)) == "a/x, readers 1 / b/y"
+    assert many.by(CellOf(label="a/x", readers=1)) == "a/x, tasks 6 / without"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        ({"at_most": 3}, "at most 3"),
+        ({"at_least": 1e3}, "at least 1,000"),
+        ({"equals": 0}, "0"),
+        ({"at_least": 1, "at_most": 2.5}, "1 to 2.5"),
+    ],
+)
+def test_bounds_are_told_in_words(bounds: dict[str, float], said: str) -> None:
+    assert str(Bounds(**bounds)) == said
 
 
 AMOUNT = st.floats(0.01, 1e6)
