@@ -58,8 +58,10 @@ class Api:
         self._client = ApiClient()
 
     @cached_property
-    def _versions(self) -> dict[str, str]:
-        return {each["name"]: each["preferredVersion"]["version"] for each in self.call("/apis")["groups"]}
+    def _roots(self) -> dict[str, str]:
+        """Of each API group, in the version that the server prefers."""
+        groups = self.call("/apis")["groups"]
+        return {"": "api/v1", **{each["name"]: f"apis/{each['preferredVersion']['groupVersion']}" for each in groups}}
 
     def call(self, path: str, method: str = "GET", **more: Any) -> Any:
         """Raises StackError, which names verb and resource if the account lacks a right."""
@@ -78,12 +80,9 @@ class Api:
         """The address of `pods`, `kafkas.kafka.strimzi.io` or `secrets/NAME`. Raises NotThere without its API group."""
         kind, _, name = resource.partition("/")
         plural, _, group = kind.partition(".")
-        base = "api/v1"
-        if group:
-            if group not in self._versions:
-                raise NotThere(f"Kubernetes: has no {kind}; install their operator")
-            base = f"apis/{group}/{self._versions[group]}"
-        return f"/{base}/namespaces/{self.namespace}/{plural}{name and f'/{name}'}"
+        if group not in self._roots:
+            raise NotThere(f"Kubernetes: has no {kind}; install their operator")
+        return f"/{self._roots[group]}/namespaces/{self.namespace}/{plural}{name and f'/{name}'}"
 
     def list(self, resource: str) -> Sequence[Object]:
         """Returns the objects of a resource, as in `path`; none if there is no such."""

@@ -164,17 +164,12 @@ def ready(found: Object) -> None:
     raise StackError(f"{found['kind']} {name_of(found)}: is not ready: {said or 'no operator has acted upon it'}")
 
 
-def _users_by(spec: Object) -> Any:
-    """How users of a listener, or a user, log in; None if anybody may."""
-    return spec.get("authentication", {}).get("type")
-
-
 def _kafka(kafka: Object, found: Found) -> dict[str, Any]:
     """Prefers a listener without TLS and users: what TLS costs is another question."""
     ready(kafka)
     name, status = name_of(kafka), {each["name"]: each for each in kafka["status"].get("listeners", [])}
     offered = [each for each in kafka["spec"]["kafka"]["listeners"] if each["name"] in status]
-    usable = [each for each in offered if _users_by(each) in (None, SCRAM)]
+    usable = [each for each in offered if each.get("authentication", {}).get("type") in (None, SCRAM)]
     if not usable:
         raise StackError(f"Kafka {name}: has no listener without users or with {SCRAM}; give a stack file")
     listener = min(usable, key=lambda each: (each.get("tls", False), "authentication" in each))
@@ -187,7 +182,8 @@ def _kafka(kafka: Object, found: Found) -> dict[str, Any]:
     if "authentication" in listener:
         protocol = f"SASL_{protocol}"
         users = labelled(found.list_of("kafkausers.kafka.strimzi.io"), {STRIMZI: name})
-        user = next((name_of(each) for each in users if _users_by(each.get("spec", {})) == SCRAM), None)
+        kind = {name_of(each): each.get("spec", {}).get("authentication", {}).get("type") for each in users}
+        user = next((each for each in kind if kind[each] == SCRAM), None)
         if user is None:
             raise StackError(f"Kafka {name}: has no KafkaUser with {SCRAM} for sinkbench; create one")
         password = found.file("kafka.password", found.secret(user, "password"))
