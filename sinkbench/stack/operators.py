@@ -109,7 +109,7 @@ def find(namespace: str, list_of: List) -> Found:
         found.add("postgres", labels, _postgres(cluster, namespace, found))
         if pooler := one("poolers.postgresql.cnpg.io"):
             _add_pooler(pooler, namespace, found)
-    if absent := [title for name, title in (("kafka", "Kafka"), ("connect", "Connect")) if name not in found.sections]:
+    if absent := [name.title() for name in ("kafka", "connect") if name not in found.sections]:
         raise StackError(
             f"namespace {namespace}: has no {' and no '.join(absent)} of Strimzi or of kubernetes/plain; create them by"
             " `sinkbench kubernetes apply`, or name another namespace: --stack kubernetes:NAMESPACE"
@@ -129,8 +129,8 @@ def _add_own(found: Found) -> None:
     """Adds what kubernetes/plain and kubernetes/base describe."""
     ours = {PART_OF: "sinkbench"}
     at = {name_of(each): each["spec"].get("clusterIP") for each in labelled(found.list_of("services"), ours)}
-    for name, texts in ((name, OWN[name]) for name in OWN if name in at):
-        labels = {**ours, COMPONENT: name}
+    for name in (each for each in OWN if each in at):
+        labels, texts = {**ours, COMPONENT: name}, OWN[name]
         if name not in SCALED:
             section: dict[str, Any] = {key: text.format(at[name]) for key, text in texts.items()}
             if "dsn" in section:

@@ -56,8 +56,8 @@ def of_operators() -> Objects:
         "elasticsearches.elasticsearch.k8s.elastic.co": search,
         "clusters.postgresql.cnpg.io": bench("Cluster", {}, readyInstances=2, writeService="bench-rw"),
         "poolers.postgresql.cnpg.io": [
-            {"metadata": {"name": "bench-pooler"}, "spec": {"pgbouncer": pooled}},
-            {"metadata": {"name": "bench-readers"}, "spec": {"type": "ro", "pgbouncer": {}}},
+            {"kind": "Pooler", "metadata": {"name": "bench-pooler"}, "spec": {"pgbouncer": pooled}},
+            {"kind": "Pooler", "metadata": {"name": "bench-readers"}, "spec": {"type": "ro", "pgbouncer": {}}},
         ],
         "secrets": [
             secret("loader", password="of-kafka"),  # noqa: S106
@@ -193,6 +193,7 @@ UNREACHED = {"health": "unknown", "conditions": [{"status": "False", "message": 
     ("changed", "said"),
     [
         (_twice("kafkas.kafka.strimzi.io"), "has several Kafka (bench, other)"),
+        (_twice("poolers.postgresql.cnpg.io"), "has several Pooler (bench-pooler, other)"),
         (_without("kafkas.kafka.strimzi.io"), "has no Kafka of Strimzi"),
         (_without("kafkaconnects.kafka.strimzi.io"), "has no Connect of Strimzi"),
         (_without("secrets"), "Secret bench-es-http-certs-public: has no ca.crt"),
