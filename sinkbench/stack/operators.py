@@ -1,5 +1,5 @@
 """What a Kubernetes namespace has, as a stack file: clusters of Strimzi, ECK and CloudNativePG, and the pods of
-`kubernetes/plain`. Pure: it takes the API's objects as the API writes them, and `Read` gets them."""
+`kubernetes/plain`. Pure: it takes the API's objects as the API writes them, and `List` gets them."""
 
 import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 
 from sinkbench.errors import StackError
-from sinkbench.stack.containers import SCALED
 
 Object = Mapping[str, Any]
 List = Callable[[str], Sequence[Object]]
@@ -26,7 +25,7 @@ OWN: Mapping[str, Mapping[str, str]] = {
     "connect": WORKER,
     "loadgen": {"urls": "http://{}:8090"},
 }
-"""Sections of kubernetes/plain and kubernetes/base, by the address of a Service, or of each pod of a scaled one."""
+"""Sections of kubernetes/plain and kubernetes/base, by the address of a Service; `urls` and `metrics`, of each pod."""
 
 
 class NotThere(StackError):
@@ -54,14 +53,15 @@ class Found:
         return sorted(mine, key=lambda each: (len(name_of(each)), name_of(each)))
 
     def add(self, service: str, labels: Object, section: Object, of_each: Object | None = None) -> None:
-        """Adds a service by its section, which gets `of_each` for the address of each of its pods, and by these."""
+        """Adds a service by its section, which gets `of_each` for the address of each of its pods, and by these. Each
+        pod is a node if it has one of the section's `urls`, as in a stack file."""
         pods = self.running(labels)
         if of_each and not pods:
             raise StackError(f"{service}: none of its pods has an address yet; wait until it runs")
         lists = {key: [text.format(each["status"]["podIP"]) for each in pods] for key, text in (of_each or {}).items()}
         self.sections[service] = {**section, **lists}
         nodes = {f"{service}-{number}": [name_of(each)] for number, each in enumerate(pods, 1)}
-        self.pods |= nodes if service in SCALED else {service: [name_of(each) for each in pods]}
+        self.pods |= nodes if "urls" in lists else {service: [name_of(each) for each in pods]}
 
     def file(self, name: str, text: str) -> dict[str, str]:
         self.files[name] = text
@@ -131,7 +131,7 @@ def _add_own(found: Found) -> None:
     at = {name_of(each): each["spec"].get("clusterIP") for each in labelled(found.list_of("services"), ours)}
     for name in (each for each in OWN if each in at):
         labels, texts = {**ours, COMPONENT: name}, OWN[name]
-        if name not in SCALED:
+        if "urls" not in texts:
             section: dict[str, Any] = {key: text.format(at[name]) for key, text in texts.items()}
             if "dsn" in section:
                 section["password"] = found.file("postgres.password", found.secret("postgres", "password"))
