@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections import Counter
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -58,8 +58,10 @@ class Api:
         self._client = ApiClient()
 
     @cached_property
-    def _versions(self) -> dict[str, str]:
-        return {each["name"]: each["preferredVersion"]["version"] for each in self.call("/apis")["groups"]}
+    def _roots(self) -> dict[str, str]:
+        """Of each API group, in the version that the server prefers."""
+        groups = self.call("/apis")["groups"]
+        return {"": "api/v1", **{each["name"]: f"apis/{each['preferredVersion']['groupVersion']}" for each in groups}}
 
     def call(self, path: str, method: str = "GET", **more: Any) -> Any:
         """Raises StackError, which names verb and resource if the account lacks a right."""
@@ -78,12 +80,9 @@ class Api:
         """The address of `pods`, `kafkas.kafka.strimzi.io` or `secrets/NAME`. Raises NotThere without its API group."""
         kind, _, name = resource.partition("/")
         plural, _, group = kind.partition(".")
-        base = "api/v1"
-        if group:
-            if group not in self._versions:
-                raise NotThere(f"Kubernetes: has no {kind}; install their operator")
-            base = f"apis/{group}/{self._versions[group]}"
-        return f"/{base}/namespaces/{self.namespace}/{plural}{name and f'/{name}'}"
+        if group not in self._roots:
+            raise NotThere(f"Kubernetes: has no {kind}; install their operator")
+        return f"/{self._roots[group]}/namespaces/{self.namespace}/{plural}{name and f'/{name}'}"
 
     def list(self, resource: str) -> Sequence[Object]:
         """Returns the objects of a resource, as in `path`; none if there is no such."""
@@ -94,23 +93,17 @@ class Api:
         return found.get("items", [found])  # type: ignore[no-any-return]
 
     def shell(self, pod: Object, command: str, **streams: bool) -> WSClient:
-        """Runs a command in a pod's first container."""
+        """Runs a command in a pod's first container. Its connection ends when its result is forgotten."""
         container, name = pod["spec"]["containers"][0]["name"], name_of(pod)
         asked = {"container": container, "command": ["sh", "-c", command], "_preload_content": False, **streams}
         with api_errors(), ApiClient() as clients:
             call = CoreV1Api(clients).connect_get_namespaced_pod_exec
-            return stream(call, name, self.namespace, **asked)
-
-    def signal(self, pod: Object, signal: str) -> None:
-        """Signals every process of a pod's first container, from a shell in it."""
-        opened = self.shell(pod, f"kill -s {signal} -- -1", stderr=True)
-        try:
-            # The shell may end with the container.
-            with contextlib.suppress(websocket.WebSocketException):
-                opened.run_forever(SIGNAL_SECONDS)
-        finally:
-            # Its own `close` leaves a socket open that the other side has closed.
-            opened.sock.shutdown()
+            opened = stream(call, name, self.namespace, **asked)
+            # It refers to itself and to this, so that both would stay.
+            clients.last_response = None
+        # Its own `close` leaves a socket open that the other side has closed.
+        weakref.finalize(opened, opened.sock.shutdown)
+        return opened
 
 
 @contextlib.contextmanager
@@ -144,9 +137,8 @@ class KubernetesStack(ExternalStack):
         found, path = find(self._api.namespace, self._api.list), self._folder / "stack.yaml"
         if lacking := [name for name, pods in self._pods.items() if len(found.pods.get(name, ())) < len(pods)]:
             raise StackError(f"{self.name}: {', '.join(lacking)} lacks a pod")
-        for name, text in found.files.items():
+        for name, text in {**found.files, path.name: json.dumps(found.sections, indent=2)}.items():
             (self._folder / name).write_text(text, encoding="utf-8")
-        path.write_text(json.dumps(found.sections, indent=2), encoding="utf-8")
         super().__init__(path)
         workers = {url.removeprefix("http://"): name for name, url in self._endpoints.connect.items()}
         changes = KafkaConnectors(self._api, found.declares) if found.declares else None
@@ -183,9 +175,11 @@ class KubernetesStack(ExternalStack):
         # Without the right to ask the kubelets nothing is visible.
         with contextlib.suppress(StackError):
             used = self._used(there)
-        whole = {node: _summed(used, pods) for node, pods in self._pods.items()}
-        jvms = self._jvms.seconds([each for each in there.values() if name_of(each) in self._lives])
-        parts = {node: _summed(jvms, pods) for node, pods in self._pods.items()}
+        jvms = self._jvms.seconds([each for name, each in there.items() if name in self._lives])
+        whole, parts = (
+            {node: together([figures.get(name, {}) for name in pods]) for node, pods in self._pods.items()}
+            for figures in (used, jvms)
+        )
         # Without one of its nodes a service's time would fall.
         lacking = {service_of(node) for node, found in parts.items() if not found}
         return Usage(
@@ -245,7 +239,9 @@ class KubernetesStack(ExternalStack):
         self._lives.pop(name, None)
         pod = self._api.call(self._api.path(f"pods/{name}"))
         if pod["spec"].get("shareProcessNamespace"):
-            self._api.signal(pod, SIGNALS[what])
+            # The shell may end with the container.
+            with contextlib.suppress(websocket.WebSocketException):
+                self._api.shell(pod, f"kill -s {SIGNALS[what]} -- -1", stderr=True).run_forever(SIGNAL_SECONDS)
         elif what in ("kill", "stop"):
             grace = [("gracePeriodSeconds", 0)] if what == "kill" else []
             self._api.call(self._api.path(f"pods/{name}"), "DELETE", query_params=grace)
@@ -255,16 +251,15 @@ class KubernetesStack(ExternalStack):
     def _wait_for(self, service: str) -> None:
         """Waits until the service answers, in the same pod or in the one that replaces it."""
 
-        def asked() -> Mapping[str, Any]:
+        def problem() -> str | None:
             try:
                 self._discover()
             except StackError as error:
                 # The other pods answer meanwhile.
-                said = str(error)
-                return {service: lambda: said}
-            return checks(self._endpoints, loadgens=True)
+                return str(error)
+            return checks(self._endpoints, loadgens=True)[service]()
 
-        await_ready([service], asked, dict, partial(self.log_tail, lines=LOG_LINES), READY_SECONDS)
+        await_ready([service], lambda: {service: problem}, dict, partial(self.log_tail, lines=LOG_LINES), READY_SECONDS)
 
 
 def used_by_pods(summary: Mapping[str, Any], namespace: str) -> dict[str, dict[str, float]]:
@@ -281,12 +276,10 @@ def used_by_pods(summary: Mapping[str, Any], namespace: str) -> dict[str, dict[s
     return found
 
 
-def _summed(figures: Mapping[str, Mapping[str, float]], pods: Sequence[str]) -> dict[str, float]:
-    """The figures of a service's pods together; empty unless there are those of all of them."""
-    found = Counter[str]()
-    for name in pods:
-        found.update(figures.get(name, {}))
-    return dict(found) if all(name in figures for name in pods) else {}
+def together(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The sum of each figure that all of these have."""
+    names = set.intersection(*map(set, parts)) if parts else ()
+    return {name: sum(each[name] for each in parts) for name in names}
 
 
 def lives_of(pod: Object) -> tuple[str, int]:
@@ -309,10 +302,5 @@ def change(name: str, before: tuple[str, int] | None, now: Object | None) -> str
 def allowance(pods: Sequence[Object]) -> Allowance:
     """The limits of a service's pods together; None for what one of them has no limit of."""
     limits = [each.get("resources", {}).get("limits", {}) for pod in pods for each in pod["spec"]["containers"]]
-    cpus, memory = (
-        float(sum(parse_quantity(each[what]) for each in limits))
-        if limits and all(what in each for each in limits)
-        else None
-        for what in ("cpu", "memory")
-    )
-    return Allowance(cpus, None if memory is None else int(memory))
+    found = together([{what: float(parse_quantity(most)) for what, most in each.items()} for each in limits])
+    return Allowance(found.get("cpu"), int(found["memory"]) if "memory" in found else None)

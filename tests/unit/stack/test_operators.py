@@ -56,8 +56,8 @@ def of_operators() -> Objects:
         "elasticsearches.elasticsearch.k8s.elastic.co": search,
         "clusters.postgresql.cnpg.io": bench("Cluster", {}, readyInstances=2, writeService="bench-rw"),
         "poolers.postgresql.cnpg.io": [
-            {"metadata": {"name": "bench-pooler"}, "spec": {"pgbouncer": pooled}},
-            {"metadata": {"name": "bench-readers"}, "spec": {"type": "ro", "pgbouncer": {}}},
+            {"kind": "Pooler", "metadata": {"name": "bench-pooler"}, "spec": {"pgbouncer": pooled}},
+            {"kind": "Pooler", "metadata": {"name": "bench-readers"}, "spec": {"type": "ro", "pgbouncer": {}}},
         ],
         "secrets": [
             secret("loader", password="of-kafka"),  # noqa: S106
@@ -86,7 +86,7 @@ def of_plain() -> Objects:
     return {
         "services": [
             {"metadata": {"name": name, "labels": ours}, "spec": {"clusterIP": ip}}
-            for name, ip in {**services, "connect": "None"}.items()
+            for name, ip in {**services, "connect": "None", "loadgen": "None"}.items()
         ],
         "pods": [pod(name, ip, **ours, **{"app.kubernetes.io/component": name.partition("-")[0]}) for name, ip in pods],
         "secrets": [secret("postgres", password="sinkbench")],  # noqa: S106
@@ -193,15 +193,16 @@ UNREACHED = {"health": "unknown", "conditions": [{"status": "False", "message": 
     ("changed", "said"),
     [
         (_twice("kafkas.kafka.strimzi.io"), "has several Kafka (bench, other)"),
+        (_twice("poolers.postgresql.cnpg.io"), "has several Pooler (bench-pooler, other)"),
         (_without("kafkas.kafka.strimzi.io"), "has no Kafka of Strimzi"),
         (_without("kafkaconnects.kafka.strimzi.io"), "has no Connect of Strimzi"),
         (_without("secrets"), "Secret bench-es-http-certs-public: has no ca.crt"),
         (_with("kafkas.kafka.strimzi.io", status=NOT_READY), "Kafka bench: is not ready: pool has no nodes"),
         (_with("kafkaconnects.kafka.strimzi.io", status={}), "is not ready: no operator has acted upon it"),
-        (lambda objects: objects["pods"].__delitem__(slice(6, 8)), "Pooler: none of its pods has an address"),
+        (lambda objects: objects["pods"].__delitem__(slice(6, 8)), "pgbouncer: none of its pods has an address"),
         (_with("elasticsearches.elasticsearch.k8s.elastic.co", status=UNREACHED), "unknown, Service s has none; wait"),
         (_with("clusters.postgresql.cnpg.io", status={"phase": "Setting up primary"}), "Setting up primary"),
-        (_without("pods"), "none of its pods has an address"),
+        (_without("pods"), "connect: none of its pods has an address"),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_one_line(changed: Callable[[Objects], None], said: str) -> None:

@@ -4,6 +4,7 @@ import os
 import select
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -23,14 +24,16 @@ CONNECT, POSTGRES = ({"metadata": {"name": name, "uid": name}} for name in ("con
 
 
 class Shell:
-    """What `kubernetes.stream` returns, of a process beside us."""
+    """What `Api.shell` returns, of a process beside us, which ends with it."""
 
-    def __init__(self, command: list[str]) -> None:
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self._in, self._out = self.process.stdin, self.process.stdout
-        self._text, self._open, self.sock = "", True, self
+    def __init__(self, command: list[str], opened: list["subprocess.Popen[bytes]"]) -> None:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._in, self._out = process.stdin, process.stdout
+        self._text, self._open = "", True
+        opened.append(process)
+        weakref.finalize(self, end, process)
 
     def write_stdin(self, text: str) -> None:
         self._in.write(text.encode())
@@ -41,25 +44,22 @@ class Shell:
             more = os.read(self._out.fileno(), 1 << 16)
             self._text, self._open = self._text + more.decode(errors="replace"), bool(more)
 
-    def read_stdout(self, timeout: float | None = None) -> str:
-        # As the client does, which waits for what is not there.
-        while not self._text and timeout is None:
-            self.update(1)
+    def read_all(self) -> str:
         text, self._text = self._text, ""
         return text
 
     def is_open(self) -> bool:
         return self._open
 
-    def read_all(self) -> None:
-        assert self._text == ""
 
-    def shutdown(self) -> None:
-        with suppress(BrokenPipeError):
-            self._in.close()
-        # What it still wants to say ends it.
-        self._out.close()
-        self.process.wait()
+def end(process: "subprocess.Popen[bytes]") -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with suppress(BrokenPipeError):
+        process.stdin.close()
+    # What it still wants to say ends it.
+    process.stdout.close()
+    process.wait()
 
 
 @pytest.fixture
@@ -74,8 +74,8 @@ def compiler() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_the_compilers_of_a_pod_are_read_until_it_is_gone(compiler: subprocess.Popen[bytes]) -> None:
-    opened: list[Shell] = []
-    jvms = PodJvms(lambda _: opened.append(Shell(["sh", "-c", COMMAND])) or opened[-1])
+    opened: list[subprocess.Popen[bytes]] = []
+    jvms = PodJvms(lambda _: Shell(["sh", "-c", COMMAND], opened))
     first = until(lambda: jvms.seconds([CONNECT]), 10)["connect-0"]
     used = until(lambda: [each for each in jvms.seconds([CONNECT]).values() if each[COMPILER] > first[COMPILER]], 10)
     compiler.kill()
@@ -84,14 +84,14 @@ def test_the_compilers_of_a_pod_are_read_until_it_is_gone(compiler: subprocess.P
     last = until(lambda: jvms.seconds([CONNECT]), 10)["connect-0"]
     assert last[COMPILER] >= used[0][COMPILER]
     assert jvms.seconds([]) == {}
-    assert [each.process.returncode for each in opened] != [None]
+    assert [each.returncode for each in opened] != [None]
 
 
 @pytest.mark.parametrize("command", [["false"], ["sh", "-c", "while read -r _; do echo .; done"]])
 def test_a_pod_without_a_jvm_or_a_shell_is_not_asked_all_the_time(command: list[str]) -> None:
-    opened: list[Shell] = []
-    jvms = PodJvms(lambda _: opened.append(Shell(command)) or opened[-1])
-    until(lambda: jvms.seconds([POSTGRES]) == {} and opened[0].process.returncode is not None)
+    opened: list[subprocess.Popen[bytes]] = []
+    jvms = PodJvms(lambda _: Shell(command, opened))
+    until(lambda: jvms.seconds([POSTGRES]) == {} and opened[0].returncode is not None)
     assert jvms.seconds([POSTGRES]) == {}
     assert len(opened) == 1
 
@@ -99,16 +99,16 @@ def test_a_pod_without_a_jvm_or_a_shell_is_not_asked_all_the_time(command: list[
 def test_what_answers_too_late_is_read_the_next_time_and_whoever_forgets_it_leaves_no_shell(
     compiler: subprocess.Popen[bytes],
 ) -> None:
-    opened: list[Shell] = []
+    opened: list[subprocess.Popen[bytes]] = []
 
     def read() -> None:
         slow = ["sh", "-c", COMMAND.replace("do cat", "do sleep 0.5; cat")]
-        jvms = PodJvms(lambda _: opened.append(Shell(slow)) or opened[-1])
+        jvms = PodJvms(lambda _: Shell(slow, opened))
         assert jvms.seconds([CONNECT]) == {}
         assert COMPILER in until(lambda: jvms.seconds([CONNECT]), 10)["connect-0"]
 
     read()
-    assert opened[0].process.returncode is not None
+    assert opened[0].returncode is not None
 
 
 def test_without_the_right_nothing_is_visible() -> None:
