@@ -292,7 +292,8 @@ def change(name: str, before: tuple[str, int] | None, now: Object | None) -> str
     """Why a pod is no longer the one that it was `before`; "" if it is, or if that is not known."""
     if before is None or (now is not None and lives_of(now) == before):
         return ""
-    if now is None:
+    # Who replaces a pod may give the new one its name.
+    if now is None or lives_of(now)[0] != before[0]:
         return f"lost its pod {name}: it was deleted or evicted"
     ends = [each.get("lastState", {}).get("terminated", {}) for each in now["status"].get("containerStatuses", [])]
     why = next((f" ({each['reason']}, exit code {each['exitCode']})" for each in ends if each), "")

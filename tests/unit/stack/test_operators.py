@@ -234,7 +234,9 @@ def test_a_pod_that_was_started_again_or_is_gone_is_told() -> None:
     assert change("connect-0", before, _restarted(0)) == ""
     again = _restarted(1, reason="OOMKilled", exitCode=137)
     assert change("connect-0", before, again) == "was started again in pod connect-0 (OOMKilled, exit code 137)"
-    assert change("connect-0", before, None) == "lost its pod connect-0: it was deleted or evicted"
+    anew = {**again, "metadata": {**again["metadata"], "uid": "of another"}}
+    for now in (None, anew):
+        assert change("connect-0", before, now) == "lost its pod connect-0: it was deleted or evicted"
     # After a fault nothing is known of it.
     assert change("connect-0", None, None) == ""
 
