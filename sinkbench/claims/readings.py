@@ -64,7 +64,7 @@ def cell_of(run: RunSummary, wanted: CellOf) -> CellSummary:
     if len(found) != 1:
         raise Untold(f"{len(found)} cells are {wanted}" if found else f"the run has no cell {wanted}")
     if not run.complete or not found[0].trials:
-        raise Untold(f"no trial of {wanted} was taken" if run.complete else "the run is not finished")
+        raise Untold(f"{wanted}: {found[0].verdict}" if run.complete else "the run is not finished")
     return found[0]
 
 

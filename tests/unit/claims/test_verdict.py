@@ -194,6 +194,7 @@ COLD = cell_summary("a/x", 300, 305, 310, at_least=because("still warming", Reas
         (run(GOOD[0]), {}, "the run has no cell b/y"),
         (run(*GOOD, GOOD[1]), {}, "2 cells are b/y"),
         (run(*GOOD, complete=False), {}, "the run is not finished"),
+        (run(cell_summary("a/x", invalid=["no rate"]), GOOD[1]), {}, "a/x: invalid: no rate"),
         (run(COLD, GOOD[1]), {}, "records_per_second of a/x@3x1: not final"),
         (run(BROKEN, GOOD[1]), {}, "records_per_second of a/x@3x1: invalid: broken"),
         (run(*GOOD, environment={"cpu_count": 2}), {"cores": 4}, "too few cores: needs 4, found 2"),
