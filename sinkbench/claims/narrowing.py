@@ -24,6 +24,9 @@ def narrowed(plan: Plan, claims: Sequence[Claim], workers: int) -> Plan:
 
     named = tuple(of_claims(entry) for entry in plan.pipelines if entry.shown_name in labels)
     changes: dict[str, Any] = {"pipelines": named or plan.pipelines[:1]}
+    # The slowest to become warm take the time of all, as in the whole plan.
+    budget = plan.drain.warm_up_budget_seconds * len(plan.pipelines) / len(changes["pipelines"])
+    changes["drain"] = plan.drain.model_copy(update={"warm_up_budget_seconds": budget})
     if all(isinstance(each, Failure) or each.figure in COUNTED for each in shapes):
         changes["trials"] = 1
     if not any(not isinstance(each, Failure) and each.figure == "efficiency" for each in shapes):

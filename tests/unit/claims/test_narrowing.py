@@ -33,6 +33,9 @@ def test_only_the_cells_are_left_that_the_claims_name() -> None:
     assert cut(COUNT) == ([f"{JDBC}@3x2"], 1, False)
     assert cut(COUNT, RATIO) == ([f"{BULK}@3x1", f"{BULK}@3x2", f"{JDBC}@3x2"], 5, False)
     assert cut(EFFICIENT) == ([f"{JDBC}@3x2"], 5, True)
+    # One of three pipelines has the time of all.
+    budgets = [each.drain.warm_up_budget_seconds for each in (narrowed(PLAN, [COUNT], 3), PLAN)]
+    assert budgets[0] == 3 * budgets[1] > 0
     # No cell is named, and a plan needs one.
     assert cut(claim({"kind": "failure", "of": A, "code": "tasks_failed"})) == (
         [f"{BULK}@3x1", f"{BULK}@3x2"],
