@@ -203,7 +203,7 @@ class Claim(Section):
     @property
     def names(self) -> set[str]:
         """What it can be asked for by: its article, that with its number, and its whole name."""
-        return {self.article, self.short, self.name}
+        return {self.article, self.short, f"{self.article}-{self.number}", self.name}
 
     @property
     def short(self) -> str:
