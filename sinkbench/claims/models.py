@@ -231,8 +231,9 @@ def load_claim(path: Path) -> Claim:
 def load_claims(folder: Path, wanted: list[str] | None = None) -> list[Claim]:
     """The claims of a folder by number; only those of `wanted` articles or names, if any. ClaimError for others."""
     claims = sorted(map(load_claim, folder.glob("*.yaml")), key=lambda claim: claim.number)
-    names = {name for claim in claims for name in claim.names}
+    known = {name for claim in claims for name in claim.names}
     for name in wanted or ():
-        if name not in names:
-            raise ClaimError(f"{name}: is no claim and no article{did_you_mean(name, names)}")
+        if name not in known:
+            likely = {claim.article for claim in claims} | {claim.short for claim in claims}
+            raise ClaimError(f"{name}: is no claim and no article{did_you_mean(name, likely)}")
     return [claim for claim in claims if not wanted or claim.names & {*wanted}]
