@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
 from typing import TypeVar
 
 from loadgen.forms import DOCUMENT, Form, added_bytes
@@ -25,7 +24,7 @@ from sinkbench.sinks import Sink, needed, open_sink, sink_kind
 from sinkbench.stack import Stack
 from sinkbench.trial.names import Names, is_ours
 from sinkbench.trial.sampler import Sampler
-from sinkbench.trial.values import Loaded, Others
+from sinkbench.trial.values import AT_ONCE, Loaded, Others, Pace
 
 # A worker that takes longer to answer is broken; the next one is asked.
 BACKGROUND_SECONDS = 3.0
@@ -198,15 +197,12 @@ class Cluster:
         records: int,
         progress: Callable[[int], None],
         changed: Mapping[str, object] | None = None,
-        rate: float | None = None,
-        stop: Event | None = None,
-        in_order: bool = False,
+        pace: Pace = AT_ONCE,
     ) -> Loaded:
-        """Loads the trial's topic at a rate per second, None: at once, with a key's records in order of `seq` if asked
-        to. `changed` are keys of the plan's load with other values. Raises TrialFailed if a record was not
-        acknowledged, or `stop` was set."""
+        """Loads the trial's topic. `changed` are keys of the plan's load with other values. Raises TrialFailed if a
+        record was not acknowledged, or the pace's `stop` was set."""
         load = self.plan.load.model_copy(update=changed)
-        parts = self._loadgens.load(names.topic, names.trial, records, load, progress, rate, stop, in_order)
+        parts = self._loadgens.load(names.topic, names.trial, records, load, progress, *pace)
         acknowledged, seconds = sum(each.acknowledged for each in parts), max(each.elapsed_seconds for each in parts)
         read = lambda: self.kafka.end_offsets(names.topic).values()  # noqa: E731
         ends = read_until(lambda ends: sum(ends) >= acknowledged, read, COPIED_SECONDS)
@@ -217,7 +213,7 @@ class Cluster:
             partitions=len(ends),
             partitions_with_records=sum(end > 0 for end in ends),
             records_per_second=acknowledged / seconds if seconds else 0.0,
-            in_time=None if rate is None else sum(each.behind.records_in_time for each in parts if each.behind),
+            in_time=None if pace.rate is None else sum(each.behind.records_in_time for each in parts if each.behind),
             clocks=[each.clock for each in parts if each.clock is not None],
             cpu_seconds=sum(each.cpu_seconds for each in parts),
         )

@@ -19,7 +19,7 @@ from sinkbench.stack.logs import logs_of
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
 from sinkbench.trial.observer import Observer
-from sinkbench.trial.values import Loaded
+from sinkbench.trial.values import Loaded, Pace
 
 # Rows before a trial are copies of N records whose `bench.run` is not a trial's.
 DOCUMENTS_BEFORE = 20_000
@@ -71,7 +71,7 @@ class Resources:
         """Loads the topic at a rate per second, or as fast as possible. Raises TrialFailed; see `Cluster.load`."""
         cell = self.cell
         changed = {"form": cell.form, "partitions": cell.partitions, **({"acks": cell.acks} if cell.acks else {})}
-        return self.cluster.load(self.names, self.records, progress, changed, rate, stop, self.keyed)
+        return self.cluster.load(self.names, self.records, progress, changed, Pace(rate, stop, self.keyed))
 
     def start_connector(self) -> str | None:
         """Creates the connector and returns its class. Raises ConnectError if Connect refuses it."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Event
+from typing import NamedTuple
 
 from loadgen.summary import ClockOffset
 from sinkbench.analysis.deadletters import DeadLetter
@@ -53,6 +55,17 @@ def met(before: Others, after: Others, records: int, is_own: Callable[[str], boo
 def risen(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
     found = {name: count - before.get(name, 0) for name, count in after.items()}
     return {name: count for name, count in found.items() if count > 0}
+
+
+class Pace(NamedTuple):
+    """Records per second, None: at once; what ends a load early; and whether a key's records come in order of `seq`."""
+
+    rate: float | None = None
+    stop: Event | None = None
+    in_order: bool = False
+
+
+AT_ONCE = Pace()
 
 
 @dataclass(frozen=True)

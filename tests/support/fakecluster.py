@@ -26,7 +26,7 @@ from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.sampler import Sources
 from sinkbench.trial.trial import run_trial
-from sinkbench.trial.values import Loaded, Others
+from sinkbench.trial.values import AT_ONCE, Loaded, Others, Pace
 from sinkbench.trial.workloads.drain import Drain
 from tests.support.silent import Silent
 
@@ -368,13 +368,13 @@ class FakeCluster:
     def set_back(self, sink: str) -> None:
         self.set_to = {}
 
-    def load(self, names: Names, records: int, progress: Any, changed: Any = None, rate: Any = None, *_: Any) -> Loaded:
+    def load(self, names: Names, records: int, progress: Any, changed: Any = None, pace: Pace = AT_ONCE) -> Loaded:
         self.calls.append("load")
         self.there.add(f"topic {names.topic}")
         if self.refuses is not None:
             raise self.refuses
-        self.offered, self.offered_rate, self.looks = records, rate or 0.0, 0
-        return Loaded(records, records, records, 3, 3, 100_000.0, None if rate is None else records)
+        self.offered, self.offered_rate, self.looks = records, pace.rate or 0.0, 0
+        return Loaded(records, records, records, 3, 3, 100_000.0, None if pace.rate is None else records)
 
     def create_target(self, target: str) -> None:
         self.there.add(f"target {target}")
