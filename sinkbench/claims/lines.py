@@ -3,6 +3,7 @@
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import zip_longest
 
 from sinkbench.analysis.words import counted
@@ -60,6 +61,8 @@ def row_of(found: Verdict) -> tuple[str, str, str, str]:
 def _folded(found: Verdict) -> list[str]:
     published, said = row_of(found)[1], "; ".join([*found.measured, *([found.why] if found.why else [])])
     texts = (found.claim.short, published, said)
-    cells = [textwrap.wrap(text, width) for text, width in zip(texts, _WIDTHS, strict=True)]
+    # Names and ranges stay whole.
+    wrap = partial(textwrap.wrap, break_on_hyphens=False)
+    cells = [wrap(text, width) for text, width in zip(texts, _WIDTHS, strict=True)]
     lines = zip_longest(*cells, fillvalue="")
     return [_GAP.join(f"{text:<{width}}" for text, width in zip(line, _WIDTHS, strict=True)).rstrip() for line in lines]
