@@ -8,10 +8,15 @@ from sinkbench.plan.entries import PipelineEntry
 from sinkbench.plan.plan import CapacityPlan, FaultsPlan, Plan, kafka_loads
 from sinkbench.results import RunSummary
 
+COUNTING = {"pilot_seconds": 2.0, "warm_up_seconds": 10.0}
+"""The drain of what is counted, which a cold JVM does not change."""
+BESIDE = {**COUNTING, "window_seconds": 4.0, "warm_up_budget_seconds": 0.0}
+"""That of a pipeline of which no claim says anything."""
 
-def narrowed(plan: Plan, claims: Sequence[Claim], workers: int) -> Plan:
+
+def narrowed(plan: Plan, claims: Sequence[Claim], workers: int, trials: int | None = None) -> Plan:
     """The plan with only the cells on `workers` workers, and the loads on Kafka alone, that the claims name; in one
-    trial each if all of them count. A plan races one pipeline at least."""
+    trial each if all of them count, else in `trials` at most. A plan races one pipeline at least."""
     shapes = [each for claim in claims for each in claim.shape or () if not isinstance(each, Arithmetic)]
     wanted = [cell for claim in claims for cell in claim.cells]
     labels = {each.label for each in wanted}
@@ -26,9 +31,14 @@ def narrowed(plan: Plan, claims: Sequence[Claim], workers: int) -> Plan:
     changes: dict[str, Any] = {"pipelines": named or plan.pipelines[:1]}
     # The slowest to become warm take the time of all, as in the whole plan.
     budget = plan.drain.warm_up_budget_seconds * len(plan.pipelines) / len(changes["pipelines"])
-    changes["drain"] = plan.drain.model_copy(update={"warm_up_budget_seconds": budget})
+    drain: dict[str, float] = {"warm_up_budget_seconds": budget}
+    changes["trials"] = min(plan.trials, trials or plan.trials)
     if all(isinstance(each, Failure) or each.figure in COUNTED for each in shapes):
         changes["trials"] = 1
+        drain |= COUNTING
+    if not named:
+        drain |= BESIDE
+    changes["drain"] = plan.drain.model_copy(update=drain)
     if not any(not isinstance(each, Failure) and each.figure == "efficiency" for each in shapes):
         changes["limits"] = False
     if loads := kafka_loads(plan):

@@ -16,6 +16,7 @@ from sinkbench.claims.lines import commands as commands_of
 from sinkbench.claims.lines import last_lines, table, totals
 from sinkbench.claims.models import Claim, load_claims
 from sinkbench.claims.narrowing import is_of, narrowed
+from sinkbench.claims.readings import FEWEST_TRIALS
 from sinkbench.claims.verdict import Verdict, run_of, verdict
 from sinkbench.cli.options import RESULTS, Results, commands, the_stack, write
 from sinkbench.cli.plans import duration, read_plan, seconds_of
@@ -33,6 +34,7 @@ CLAIMS = CHECKOUT / "claims"
 START_SECONDS = 60.0
 """Start and stop of a stack."""
 MINUTES = 90.0
+MOST_TRIALS = 6
 
 
 @app.command()
@@ -100,10 +102,24 @@ def _planned(found: Verdict) -> tuple[Plan, int]:
     return plan, plan.workers or workers
 
 
-def _cut(found: Verdict, among: Sequence[Claim]) -> tuple[Plan, int]:
-    """The same, with what the plan's claims among these are about."""
-    plan, workers = _planned(found)
-    return narrowed(plan, [each for each in among if each.plan == found.claim.plan], workers), workers
+def _cut(missing: Mapping[str, Verdict], among: Sequence[Claim], left: float) -> dict[str, tuple[Plan, float]]:
+    """Each race with only what the plan's claims among these are about, and its seconds: in as many trials as the time
+    that is left gives all of them, and in three at least."""
+    cut: dict[str, tuple[Plan, float]] = {}
+    for trials in range(MOST_TRIALS, FEWEST_TRIALS - 1, -1):
+        for command, found in missing.items():
+            whole, workers = _planned(found)
+            plan = narrowed(whole, [each for each in among if each.plan == whole.name], workers, trials)
+            cut[command] = plan, seconds_of(plan, workers)
+        stacks = {_needed(missing[command], plan) for command, (plan, _) in cut.items()}
+        if sum(seconds for _, seconds in cut.values()) + START_SECONDS * len(stacks) <= left:
+            break
+    return cut
+
+
+def _needed(found: Verdict, plan: Plan) -> tuple[object, ...]:
+    """What the stack of a race must be."""
+    return (*found.claim.needs.settings.items(), plan.workers)
 
 
 def _race(missing: Sequence[Verdict], among: Sequence[Claim], results: Path, minutes: float) -> int:
@@ -112,25 +128,22 @@ def _race(missing: Sequence[Verdict], among: Sequence[Claim], results: Path, min
     # Imported here, since without races no service's client is needed.
     from sinkbench.race.session import run_plan, stop_kept
 
-    left = unplanned = 60 * minutes
-    by_command, claims = {each.command: each for each in missing}, commands_of(missing)
-    cut = {command: _cut(by_command[command], among) for command in claims}
-    seconds = {command: seconds_of(*cut[command]) for command in claims}
-
-    def fits(command: str, within: float) -> bool:
-        if seconds[command] > within:
-            took = f"{seconds[command] / 60:.0f} of {max(within, 0) / 60:.0f} min"
-            write(f"{command}: left out, it takes {took}; --minutes gives more\n", err=True)
-        return seconds[command] <= within
-
-    on: dict[tuple[object, ...], list[str]] = {}
-    for command in sorted(claims, key=lambda each: seconds[each] / claims[each]):
-        stack = (*by_command[command].claim.needs.settings.items(), cut[command][0].workers)
-        start = 0.0 if stack in on else START_SECONDS
-        if fits(command, unplanned - start):
-            unplanned -= start + seconds[command]
-            on.setdefault(stack, []).append(command)
+    until = time.monotonic() + 60 * minutes
+    by_command, claims = {each.command or "": each for each in missing}, commands_of(missing)
+    cut = _cut(by_command, among, 60 * minutes)
+    waiting = sorted(cut, key=lambda each: cut[each][1] / claims[each])
     progress = Console(soft_wrap=True, stderr=True)
+
+    def next_ones() -> list[list[str]]:
+        """Those that fit into what is left, by stack."""
+        left, on = until - time.monotonic(), dict[tuple[object, ...], list[str]]()
+        for command in waiting:
+            stack = _needed(by_command[command], cut[command][0])
+            seconds = cut[command][1] + (0.0 if stack in on else START_SECONDS)
+            if seconds <= left:
+                left -= seconds
+                on.setdefault(stack, []).append(command)
+        return list(on.values())
 
     def stop(stack: Stack) -> None:
         # An interrupt meanwhile ends all races.
@@ -152,14 +165,17 @@ def _race(missing: Sequence[Verdict], among: Sequence[Claim], results: Path, min
         return 1
 
     taken = 0
-    for commands_there in on.values():
-        with ExitStack() as opened:
-            for command in commands_there:
-                began = time.monotonic()
-                # What came before may have taken longer than was said.
-                if fits(command, left):
-                    taken += take(command, opened)
-                left -= time.monotonic() - began
+    # Races that took less than was said leave time for more.
+    while on := next_ones():
+        for commands_there in on:
+            with ExitStack() as opened:
+                for command in commands_there:
+                    if cut[command][1] <= until - time.monotonic():
+                        waiting.remove(command)
+                        taken += take(command, opened)
+    for command in waiting:
+        took = f"{cut[command][1] / 60:.0f} of {max(until - time.monotonic(), 0) / 60:.0f} min"
+        write(f"{command}: left out, it takes {took}; --minutes gives more\n", err=True)
     return taken
 
 

@@ -33,6 +33,9 @@ def test_only_the_cells_are_left_that_the_claims_name() -> None:
     assert cut(COUNT) == ([f"{JDBC}@3x2"], 1, False)
     assert cut(COUNT, RATIO) == ([f"{BULK}@3x1", f"{BULK}@3x2", f"{JDBC}@3x2"], 5, False)
     assert cut(EFFICIENT) == ([f"{JDBC}@3x2"], 5, True)
+    assert [narrowed(PLAN, [RATIO], 3, trials).trials for trials in (None, 3, 6)] == [5, 3, 5]
+    # What is counted needs no warm JVM.
+    assert [narrowed(PLAN, [each], 3).drain.warm_up_seconds for each in (COUNT, RATIO)] == [10, 60]
     # One of three pipelines has the time of all.
     budgets = [each.drain.warm_up_budget_seconds for each in (narrowed(PLAN, [COUNT], 3), PLAN)]
     assert budgets[0] == 3 * budgets[1] > 0
@@ -56,3 +59,5 @@ def test_faults_shares_readers_and_loads_on_kafka_are_those_of_the_claims() -> N
     alone = claim({"kind": "threshold", "of": {"label": "1 broker, 0.4 cores"}, "at_least": 1})
     kafka = narrowed(read_plan("brokers"), [alone], 1)
     assert ([each.label for each in kafka_loads(kafka)], len(kafka.pipelines)) == (["1 broker, 0.4 cores"], 1)
+    # The one beside them need not become warm.
+    assert (kafka.drain.warm_up_seconds, kafka.drain.warm_up_budget_seconds, kafka.trials) == (10, 0, 5)
