@@ -11,9 +11,9 @@ from sinkbench.plan.sections import FIGURES
 from sinkbench.suggest import did_you_mean
 from sinkbench.yamlfile import Section, YamlFile, mistake
 
-OF_FAULTS = ("connections_left", "failed_in_fault")
-COUNTED = ("lost", "duplicates", "connections", "clients", "copies", "failed_tasks", *OF_FAULTS)
-"""Figures that are exact, so that one trial decides."""
+EXACT = ("connections", "clients", "copies", "failed_tasks", "connections_left", "failed_in_fault")
+COUNTED = ("lost", "duplicates", *EXACT)
+"""Figures of which one trial decides; losses only once they are audited."""
 STANDBY = ("standby_lag_bytes", "standby_lag_ms")
 OF_KAFKA = ("wire_bytes", "ack_p99_ms", "partition_ratio", "end_to_end_p99_ms", "sent_ratio", "stored_ratio")
 """Figures of a load on Kafka alone, as `figures` of a limit."""

@@ -8,9 +8,9 @@ from sinkbench.plan.entries import PipelineEntry
 from sinkbench.plan.plan import CapacityPlan, FaultsPlan, Plan, kafka_loads
 from sinkbench.results import RunSummary
 
-COUNTING = {"pilot_seconds": 2.0, "warm_up_seconds": 10.0}
+COUNTING = {"pilot_seconds": 2.0, "warm_up_seconds": 10.0, "warm_up_budget_seconds": 0.0}
 """The drain of what is counted, which a cold JVM does not change."""
-BESIDE = {**COUNTING, "window_seconds": 4.0, "warm_up_budget_seconds": 0.0}
+BESIDE = {**COUNTING, "window_seconds": 4.0}
 """That of a pipeline of which no claim says anything."""
 
 

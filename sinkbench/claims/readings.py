@@ -12,7 +12,7 @@ from sinkbench.analysis.intervals import FEWEST_BLOCKS, ratio_by_block, spread_o
 from sinkbench.analysis.latency import GROWING
 from sinkbench.analysis.limits import KAFKA_ALONE
 from sinkbench.analysis.words import counted
-from sinkbench.claims.models import COUNTED, STANDBY, CellOf
+from sinkbench.claims.models import COUNTED, EXACT, STANDBY, CellOf
 from sinkbench.metrics.cpu import total_cpu_seconds
 from sinkbench.metrics.metric import find
 from sinkbench.results import CellSummary, Limit, RunSummary, Spread, TrialRecord
@@ -112,8 +112,8 @@ def _spread(stored: Stored, wanted: CellOf, figure: str) -> Spread:
     else:
         spread = _over_trials(cell, figure, stored[1])
     why = why_undecided(stored[0], cell, figure, None if spread is None else spread.median)
-    if figure in ("failed_tasks", "copies"):
-        # Tasks that FAILED make a cell invalid, and are counted all the same; copies do not hang on whether it is warm.
+    # What is counted does not hang on whether JVMs are warm, and tasks that FAILED make a cell invalid.
+    if figure in ("failed_tasks", "copies") or (figure in EXACT and not cell.invalid):
         why = ""
     if why or spread is None:
         raise Untold(f"{figure} of {cell.cell}: {why or 'not measured'}")

@@ -90,8 +90,7 @@ def decided(found: Range, bounds: Bounds) -> Outcome:
 
 
 def run_of(claim: Claim, summaries: Sequence[RunSummary]) -> tuple[RunSummary | None, str]:
-    """The newest run of its plan that is on what the claim needs and has its cells, else the newest, and why it cannot
-    tell."""
+    """The newest run of its plan on what the claim needs, with its cells; else the newest, and why it cannot tell."""
     runs = [run for run in summaries if run.plan.name == claim.plan and any(cell.trials for cell in run.cells)]
     if not runs:
         return None, f"no run of plan {claim.plan}"

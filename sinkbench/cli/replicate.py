@@ -102,24 +102,19 @@ def _planned(found: Verdict) -> tuple[Plan, int]:
     return plan, plan.workers or workers
 
 
-def _cut(missing: Mapping[str, Verdict], among: Sequence[Claim], left: float) -> dict[str, tuple[Plan, float]]:
-    """Each race with only what the plan's claims among these are about, and its seconds: in as many trials as the time
-    that is left gives all of them, and in three at least."""
-    cut: dict[str, tuple[Plan, float]] = {}
+def _cut(missing: Mapping[str, Verdict], among: Sequence[Claim], left: float) -> dict[str, tuple[Plan, float, object]]:
+    """Each race with only what the plan's claims among these are about, its seconds, and what its stack must be: in as
+    many trials as the time that is left gives all of them, and in three at least."""
+    cut: dict[str, tuple[Plan, float, object]] = {}
     for trials in range(MOST_TRIALS, FEWEST_TRIALS - 1, -1):
         for command, found in missing.items():
             whole, workers = _planned(found)
             plan = narrowed(whole, [each for each in among if each.plan == whole.name], workers, trials)
-            cut[command] = plan, seconds_of(plan, workers)
-        stacks = {_needed(missing[command], plan) for command, (plan, _) in cut.items()}
-        if sum(seconds for _, seconds in cut.values()) + START_SECONDS * len(stacks) <= left:
+            cut[command] = plan, seconds_of(plan, workers), (*found.claim.needs.settings.items(), plan.workers)
+        stacks = {stack for *_, stack in cut.values()}
+        if sum(seconds for _, seconds, _ in cut.values()) + START_SECONDS * len(stacks) <= left:
             break
     return cut
-
-
-def _needed(found: Verdict, plan: Plan) -> tuple[object, ...]:
-    """What the stack of a race must be."""
-    return (*found.claim.needs.settings.items(), plan.workers)
 
 
 def _race(missing: Sequence[Verdict], among: Sequence[Claim], results: Path, minutes: float) -> int:
@@ -136,11 +131,10 @@ def _race(missing: Sequence[Verdict], among: Sequence[Claim], results: Path, min
 
     def next_ones() -> list[list[str]]:
         """Those that fit into what is left, by stack."""
-        left, on = until - time.monotonic(), dict[tuple[object, ...], list[str]]()
+        left, on = until - time.monotonic(), dict[object, list[str]]()
         for command in waiting:
-            stack = _needed(by_command[command], cut[command][0])
-            seconds = cut[command][1] + (0.0 if stack in on else START_SECONDS)
-            if seconds <= left:
+            _, seconds, stack = cut[command]
+            if (seconds := seconds + START_SECONDS * (stack not in on)) <= left:
                 left -= seconds
                 on.setdefault(stack, []).append(command)
         return list(on.values())

@@ -37,7 +37,7 @@ def test_only_the_cells_are_left_that_the_claims_name() -> None:
     # What is counted needs no warm JVM.
     assert [narrowed(PLAN, [each], 3).drain.warm_up_seconds for each in (COUNT, RATIO)] == [10, 60]
     # One of three pipelines has the time of all.
-    budgets = [each.drain.warm_up_budget_seconds for each in (narrowed(PLAN, [COUNT], 3), PLAN)]
+    budgets = [each.drain.warm_up_budget_seconds for each in (narrowed(PLAN, [EFFICIENT], 3), PLAN)]
     assert budgets[0] == 3 * budgets[1] > 0
     # No cell is named, and a plan needs one.
     assert cut(claim({"kind": "failure", "of": A, "code": "tasks_failed"})) == (

@@ -131,10 +131,13 @@ def test_a_count_is_exactly_so_many(failed: int, outcome: Outcome) -> None:
     assert verdict(claim(shape), [run(cell)]).outcome is outcome
 
 
-def test_copies_are_told_of_a_cell_that_is_not_warm() -> None:
-    cold = cell_summary("a/x", 300, at_least=because("still warming", ReasonCode.NOT_WARM), durability={"nodes": 2})
-    shape = {"kind": "count", "figure": "copies", "of": A, "equals": 2}
+@pytest.mark.parametrize(("figure", "of_invalid"), [("copies", YES), ("connections", OPEN)])
+def test_what_is_counted_is_told_of_a_cell_that_is_not_warm(figure: str, of_invalid: Outcome) -> None:
+    found: dict[str, Any] = {"durability": {"nodes": 2}, "connections": Connections(server_peak=2)}
+    cold = cell_summary("a/x", 300, at_least=because("still warming", ReasonCode.NOT_WARM), **found)
+    shape = {"kind": "count", "figure": figure, "of": A, "equals": 2}
     assert verdict(claim(shape), [run(cold)]).outcome is YES
+    assert verdict(claim(shape), [run(cell_summary("a/x", 300, invalid=["FAILED"], **found))]).outcome is of_invalid
 
 
 FAILS = {"kind": "failure", "of": A, "code": "tasks_failed", "says": ["too many clients"]}
