@@ -40,6 +40,9 @@ def sweep(cluster: Cluster) -> list[str]:
     swept = []
     names = leftover_names(cluster.stack)
     mine = names.fullmatch
+    for connector in filter(mine, cluster.connect.only_declared()):
+        cluster.connect.delete(connector)
+        swept.append(f"KafkaConnector {connector}")
     for connector in filter(mine, cluster.connect.connectors()):
         group = cluster.connect.config(connector).get(OWN_GROUP) or group_of(connector)
         cluster.stop_connector(connector, group)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import httpx
@@ -94,8 +94,14 @@ def is_even(counts: Mapping[str, int]) -> bool:
     return not counts or max(counts.values()) - min(counts.values()) <= 1
 
 
-Changes = Callable[[str, str, Any], bool]
-"""Does what a request (method, path, JSON) would change. Returns False if REST is to do it; raises ConnectError."""
+class Changes(Protocol):
+    """Changes connectors where REST may not."""
+
+    def __call__(self, method: str, path: str, body: Any) -> bool:
+        """Does what this request would. Returns False if REST is to do it; raises ConnectError."""
+
+    def names(self) -> list[str]:
+        """The connectors that are declared, also those that Connect does not have yet."""
 
 
 @maps_exceptions(httpx.HTTPError)
@@ -126,6 +132,11 @@ class ConnectCluster(AbstractContextManager["ConnectCluster"]):
 
     def connectors(self) -> list[str]:
         return [str(name) for name in self._ask("GET", "/connectors").json()]
+
+    def only_declared(self) -> list[str]:
+        """The connectors that Connect does not have yet, or never will."""
+        there = set(self.connectors() if self.changes else ())
+        return [name for name in (self.changes.names() if self.changes else ()) if name not in there]
 
     def running(self) -> dict[str, int]:
         """Returns how many tasks of each connector run or are about to, for connectors with such tasks."""

@@ -5,12 +5,13 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sinkbench.errors import StackError
 from sinkbench.services.access import Access
 
 if TYPE_CHECKING:
+    from sinkbench.services.connect import Changes
     from sinkbench.stack.profiler import Profiler
     from sinkbench.stack.proxyserver import Proxies
     from sinkbench.stack.registry import Roles
@@ -46,7 +47,7 @@ class Endpoints:
         loadgens: address of each load generator service; if empty, the controller starts one.
         loadgen_kafka: bootstrap servers for the load generators; None if they are `kafka`.
         shared: whether others use these clusters: then only objects of the trial itself may be changed.
-        connector_changes: `sinkbench.services.connect.Changes`, where connectors are not changed by REST."""
+        connector_changes: what changes connectors where REST may not."""
 
     kafka: str
     connect: Mapping[str, str]
@@ -63,7 +64,7 @@ class Endpoints:
     loadgen_kafka: str | None = None
     shared: bool = False
     stack_file: Path | None = None
-    connector_changes: Callable[[str, str, Any], bool] | None = field(default=None, repr=False)
+    connector_changes: "Changes | None" = field(default=None, repr=False)
 
     def addresses(self) -> dict[str, str]:
         """Returns the address of each node by name, for display."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sinkbench.errors import ConnectError, StackError
 from sinkbench.secrets import quoted
-from sinkbench.stack.operators import STRIMZI, NotThere, Object, ready
+from sinkbench.stack.operators import STRIMZI, NotThere, Object, labelled, name_of, ready
 
 if TYPE_CHECKING:
     from sinkbench.stack.kubernetes import Api
@@ -24,6 +24,9 @@ class KafkaConnectors:
 
     def __init__(self, api: "Api", cluster: str) -> None:
         self._api, self._cluster = api, cluster
+
+    def names(self) -> list[str]:
+        return [name_of(each) for each in labelled(self._api.list(CONNECTORS), {STRIMZI: self._cluster})]
 
     def __call__(self, method: str, path: str, body: Any) -> bool:
         """Returns once the operator has acted; False if there is no such resource. Raises ConnectError, as it says."""

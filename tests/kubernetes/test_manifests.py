@@ -130,6 +130,7 @@ def test_connectors_are_resources_that_the_server_takes(operators: None, monkeyp
     try:
         with pytest.raises(ConnectError, match="no operator has acted upon it"):
             change("POST", "/connectors", {"name": name, "config": config})
+        assert change.names() == [name]
         for kind in ("NotReady", "Ready"):
             status = {"observedGeneration": 1, "conditions": [{"type": kind, "status": "True", "message": "no class"}]}
             done("patch", *of, "--subresource=status", "--type=merge", f"--patch={json.dumps({'status': status})}")

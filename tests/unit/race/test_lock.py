@@ -102,7 +102,7 @@ def test_what_a_trial_has_made_is_left_behind_and_what_only_begins_alike_is_not_
 
 def cluster_with(sinks: dict[str, Any], *, shared: bool) -> Any:
     """A cluster on which nothing was left behind but what its sinks are set to."""
-    nothing = SimpleNamespace(connectors=list, topics=list, groups=list)
+    nothing = SimpleNamespace(connectors=list, only_declared=list, topics=list, groups=list)
     stack = SimpleNamespace(endpoints=SimpleNamespace(shared=shared, sinks=dict.fromkeys(sinks)))
     return SimpleNamespace(stack=stack, connect=nothing, kafka=nothing, sink=sinks.__getitem__)
 
@@ -115,6 +115,13 @@ def sink(reverted: list[str]) -> Any:
 def test_what_a_killed_race_has_set_is_set_back_and_told() -> None:
     left = ["the setting synchronous_commit of postgres"]
     assert sweep(cluster_with({"postgres": sink(left), "elasticsearch": sink([])}, shared=False)) == left
+
+
+def test_a_connector_that_its_operator_never_made_is_removed_too() -> None:
+    cluster, mine = cluster_with({}, shared=False), "tides-ab12cd-001"
+    cluster.connect = Mock(connectors=list, only_declared=lambda: [mine, "orders"])
+    assert sweep(cluster) == [f"KafkaConnector {mine}"]
+    cluster.connect.delete.assert_called_once_with(mine)
 
 
 def test_services_of_an_external_stack_are_not_set_back(tmp_path: Path) -> None:

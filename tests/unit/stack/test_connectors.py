@@ -32,6 +32,9 @@ class Server(list[Any]):
             self.append((method, path.rpartition("/")[2], *header.values(), more.get("body"), dict(query)))
         return self.found
 
+    def list(self, resource: str) -> Any:
+        return [] if self.found is None else [self.found]
+
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -41,7 +44,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def cluster_of(server: Any, status: Any) -> ConnectCluster:
-    server.found = {"kind": "KafkaConnector", "metadata": {"name": NAME, "generation": 2}, "status": status}
+    metadata = {"name": NAME, "labels": {"strimzi.io/cluster": "bench"}, "generation": 2}
+    server.found = {"kind": "KafkaConnector", "metadata": metadata, "status": status}
     cluster = ConnectCluster([])
     cluster.changes = connectors.KafkaConnectors(server, "bench")
     return cluster
@@ -80,3 +84,15 @@ def test_what_the_operator_did_not_do_is_told(server: Any, observed: int, code: 
 
 def test_a_connector_without_a_resource_is_left_to_rest(server: Any) -> None:
     assert not connectors.KafkaConnectors(server, "bench")("DELETE", f"/connectors/{NAME}", None)
+
+
+@pytest.mark.parametrize(("made", "lacking"), [([], [NAME]), ([NAME], [])])
+def test_a_connector_that_its_operator_has_not_made_is_declared_alone(
+    server: Any, monkeypatch: pytest.MonkeyPatch, made: list[str], lacking: list[str]
+) -> None:
+    monkeypatch.setattr(ConnectCluster, "connectors", lambda self: made)
+    with cluster_of(server, DONE) as cluster:
+        assert cluster.only_declared() == lacking
+        # Another Connect of the namespace has its own.
+        server.found["metadata"]["labels"]["strimzi.io/cluster"] = "other"
+        assert cluster.only_declared() == []
