@@ -1,7 +1,6 @@
 """The command `loadgen`: fills a Kafka topic with NOAA-style records and reports, as JSON, what became of them.
 
-Exit codes: 0 every record was acknowledged; 1 some were not; 2 the options, the broker or the topic cannot be used;
-130 interrupted."""
+Exit codes: 0 every record was acknowledged; 1 some were not; 2 unusable options, broker or topic; 130 interrupted."""
 
 import signal
 import sys

@@ -99,7 +99,9 @@ class RecordMaker:
         self._ids, self._heads = _texts(gauges.ids)[turns], _texts(heads)[turns]
         self._head_bytes = np.array([len(head) for head in heads])[turns]
         self._station, self._offset_mm = gauges.station[turns], gauges.offset_mm[turns]
-        self._places = _texts([_canonical_place(place) for place in gauges.stations])[self._station]
+        # Canonical text from after the gauge's id to the due time, the same for all gauges of a station.
+        places = [f'",{canonical(_metadata(station))[1:]}}},{{"due_us":' for station in gauges.stations]
+        self._places = _texts(places)[self._station]
 
         self._lowest_mm = -self._tide.highest_mm - MOST_OFFSET_MM
         readings = [reading(mm) for mm in range(self._lowest_mm, -self._lowest_mm + 1)]
@@ -259,11 +261,6 @@ def _texts(values: Sequence[str]) -> npt.NDArray[Any]:
 def _metadata(station: Station, **gauge: str) -> dict[str, str]:
     location = f"{station.lat},{station.lon}"
     return {**gauge, "name": station.name, "lat": station.lat, "lon": station.lon, "location": location}
-
-
-def _canonical_place(station: Station) -> str:
-    """Canonical text from after the gauge's id to the due time, the same for all gauges of a station."""
-    return f'",{canonical(_metadata(station))[1:]}}},{{"due_us":'
 
 
 def reading(mm: int) -> tuple[str, str, str]:

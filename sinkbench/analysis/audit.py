@@ -169,8 +169,7 @@ WORDS = {
 
 def reconcile(counts: Reconciliation) -> dict[str, bool]:
     """The disagreements of one trial in words, and whether they make it invalid: each count against the next known one.
-    More puts than reads, or more stored than put or read, come from a restarted task; the audit shows the duplicates
-    and the trial is valid."""
+    More puts than reads, or more stored than put or read, come from a restarted task: a valid trial with duplicates."""
     known = [(name, value) for name in WORDS if (value := getattr(counts, name)) is not None]
     found = {}
     for (before, earlier), (after, later) in pairwise(known):

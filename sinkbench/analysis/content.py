@@ -25,9 +25,9 @@ MOST_DIGITS, MOST_NAMED = 40, 64
 @dataclass(frozen=True)
 class Content:
     """The result of a comparison; records are identified by `seq`, and `checked` is by their checksum. `altered` ones
-    lack a member that was sent, or have another value in it; `how` names members, `unchecked` says why records were not
-    checked. `compared_seqs` are those compared with the topic, `altered_seqs` the first altered ones; `added` members
-    are only in the sink."""
+    lack a member that was sent, or have another value in it; `how` names members, `unchecked` says why they were not
+    checked. `compared_seqs` were compared with the topic, `altered_seqs` are the first altered ones; only the sink has
+    `added` members."""
 
     compared: int = 0
     altered: int = 0

@@ -255,8 +255,7 @@ def index_promise(settings: Mapping[str, str | None], sync_seconds: float | None
     """What Elasticsearch guarantees for an acknowledged document; None if its settings are unknown.
 
     All in-sync copies have it in their translog: on disk if `index.translog.durability` is request, else flushed every
-    `sync_seconds` (`index.translog.sync_interval`). Unassigned copies are not written, so `as_replicated` adds how many
-    there are."""
+    `sync_seconds` (`index.translog.sync_interval`). Unassigned copies are not written: `as_replicated` counts them."""
     durability, replicas = (settings.get(f"index.{name}") for name in ("translog.durability", "number_of_replicas"))
     if durability is None or replicas is None or not replicas.isdecimal():
         return None

@@ -18,8 +18,7 @@ DIVIDED = ("tasks_without_partitions", "tasks_without_records", "tasks_busiest_s
 @dataclass(frozen=True)
 class Circumstances:
     """What is known of a trial besides its samples; None is unknown. `used_connections` is the maximum if that
-    exhausted the database, `offered_share` that of due records that were sent, `usable_cores` a service's cores and
-    why."""
+    exhausted the database, `offered_share` that of due records that were sent, `usable_cores` those of a service."""
 
     sink: str = "sink"
     mode: str = "drain"

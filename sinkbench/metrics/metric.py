@@ -77,9 +77,9 @@ def column(
     return Column(table, place, head, lambda cell, _: shown(find(cell, path)), shown=is_shown)
 
 
-def known(path: str) -> Callable[[RunSummary], bool]:
-    """Whether a cell of a run has the figure at a path in its summary."""
-    return lambda run: any(find(cell, path) is not None for cell in run.cells)
+def known(*paths: str) -> Callable[[RunSummary], bool]:
+    """Whether a cell of a run has the figure at one of these paths in its summary."""
+    return lambda run: any(find(cell, path) not in (None, {}) for cell in run.cells for path in paths)
 
 
 @dataclass(frozen=True)

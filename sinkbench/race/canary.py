@@ -59,8 +59,7 @@ def check_pipelines(cluster: Cluster, cells: Sequence[Cell]) -> None:
     """Raises PlanError, with a line for each pipeline whose ten records do not come out where they belong. One that may
     fail is sent none, since its trials tell.
 
-    Sinks are checked beside each other, the pipelines of one in turn, with a task a worker. What a canary creates is
-    removed."""
+    Sinks are checked beside each other, the pipelines of one in turn, with a task a worker. It removes its objects."""
     token = token_hex(3)
     note_run(cluster.stack, token)
     firsts: dict[str, Cell] = {}

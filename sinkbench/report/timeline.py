@@ -34,8 +34,7 @@ class Course:
 
 def read_samples(path: Path) -> Series | str:
     """The samples in a file, or why there are none: a row of seconds, one of records stored, and one of the lag; NaN is
-    unknown. Lag is records in the topic and not in the sink; if the topic was not read, those not committed by the
-    group."""
+    unknown. Lag is records in the topic and not in the sink, or those not committed if the topic was not read."""
     try:
         rows = csv.DictReader(io.StringIO(read_text(path, ResultsError, _MOST_BYTES), newline=""))
         header = rows.fieldnames or ()

@@ -144,8 +144,7 @@ def list_runs(root: Path) -> list[RunRow]:
 
 def find_run(name: str | None, root: Path, baselines: Path | None = None) -> Path:
     """The folder of a run, or its summary.json, by how a user names it: None or `latest` for the newest below `root`,
-    `latest~N` for the one N before, a folder of `baselines`, its name or a unique prefix of it, or a path. ResultsError
-    if it is none."""
+    `latest~N` for N before it, a folder of `baselines`, its name or a unique prefix, or a path. Raises ResultsError."""
     text = name or _LATEST
     if place := re.fullmatch(rf"{_LATEST}(?:~(\d+))?", text):
         runs, back = _folders(root), int(place[1] or 0)

@@ -228,8 +228,7 @@ class Supervisor:
             return []
 
     def programs(self) -> list[ServiceState]:
-        """Every program, in no particular order; empty if supervisord does not run. `exit_code` is -1 after a signal, 0
-        before its first exit."""
+        """Every program; empty if supervisord does not run. `exit_code` is -1 after a signal, 0 before one."""
         states = []
         for one in self._programs():
             state = ServiceState(one["name"], "stopped", None, "")

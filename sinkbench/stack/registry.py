@@ -89,8 +89,7 @@ class ServiceSpec:
         needs: the nodes that must be ready before this node starts.
         shared, own: variables that it adds to all services, and those of one node.
         variables: values of ${env:NAME} in connector files that depend on its address, with {host} and {port} in them.
-        roles: how a stack of processes, whose usual roles the given place has, promotes a replica; None if it has no
-            replicas."""
+        roles: how a stack of processes, whose usual roles the given place has, promotes a replica, if it has any."""
 
     name: str
     title: str

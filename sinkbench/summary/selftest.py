@@ -1,8 +1,7 @@
 """The selftest's figures: false claims for a pipeline compared with itself, and the overhead of probes.
 
 Noise: A and B are the same pipeline, so 95 % allow about one false claim in twenty. Comparisons share blocks, so the
-binomial interval is narrower than that of separate runs. Overhead: with and without probes, both rates are by the
-sink's own timestamps."""
+binomial interval is narrower than that of separate runs. Overhead: with and without probes, by the sink's own times."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping

@@ -77,7 +77,10 @@ def _answer(found: answers.Answer, summary: RunSummary) -> str:
     if found.job is None:
         best = [cell for side in found.sides if (cell := side.best or side.fastest)]
         why = "it was not checked what they answer" if asked else "no queries were asked"
-        how = " To decide: `queries: queries` in the plan." if not asked and _can_be_asked(summary) else ""
+        # Queries need documents of the NOAA records, each stored once.
+        other = any(find(cell, "audit.stale") is not None or cell.form.startswith("row") for cell in summary.cells)
+        can_be_asked = not asked and summary.records is None and not other
+        how = " To decide: `queries: queries` in the plan." if can_be_asked else ""
         return f"{sinks}: NOT DECIDED, {why}: they may do different jobs.{_fastest(best, summary)}.{how}"
     if not found.job:
         sinks += f", neither answering one of {asked} queries from an index"
@@ -100,12 +103,6 @@ def _answer(found: answers.Answer, summary: RunSummary) -> str:
 def _fastest(cells: Iterable[CellSummary], summary: RunSummary) -> str:
     rates = (f"{cell_name(cell, summary)} {whole(answers.fastest_trial(cell))}" for cell in cells)
     return f" Fastest trials, in records/s: {' and '.join(rates)}"
-
-
-def _can_be_asked(summary: RunSummary) -> bool:
-    """Queries need documents of the NOAA records, each stored once."""
-    changed = any(find(cell, "audit.stale") is not None or cell.form.startswith("row") for cell in summary.cells)
-    return summary.records is None and not changed
 
 
 def _decide(cells: Sequence[CellSummary], summary: RunSummary) -> str:

@@ -10,8 +10,7 @@ from sinkbench.tables.text import new_table
 
 
 def kafka_table(summary: RunSummary) -> Table | None:
-    """Rates with their intervals, or lowest and highest, and the ratio to the first load, block by block. None if no
-    load was on Kafka alone."""
+    """Rates with their intervals, or lowest and highest, and ratio to the first load, by block; None without loads."""
     alone = [each for each in summary.limits if each.sink == KAFKA_ALONE]
     heads = ("records/s", "", "MB/s", "times the\nfirst", "", "CPU s/\nmillion", "brokers'")
     return new_table("Kafka alone", *heads, rows=[_row(each, alone[0]) for each in alone]) if alone else None

@@ -44,12 +44,6 @@ class CellTable:
     fits: bool = False
 
 
-def _took(cell: CellSummary) -> object:
-    return (
-        cell.peak_memory or cell.total_peak_memory_bytes or cell.disk_bytes_per_record or cell.fetched_bytes_per_record
-    )
-
-
 def _marked(cell: CellSummary, summary: RunSummary) -> str:
     return folded(marked_name(cell, summary), _LONGEST_NAME)
 
@@ -67,7 +61,7 @@ TABLES = {
     RESOURCES: CellTable(
         "memory and disk",
         _marked,
-        needs=lambda run: any(map(_took, run.cells)),
+        needs=known("peak_memory", "disk_bytes_per_record", "fetched_bytes_per_record"),
         caption="All bytes are for each record.",
     ),
     COSTS: CellTable(

@@ -75,8 +75,7 @@ class Ledger:
         self._database.execute(f"DELETE FROM {table}")  # noqa: S608 - a constant
 
     def save(self, after: Mapping[int, int], *, now: bool = False, **state: Any) -> None:
-        """Writes what was added, the offsets behind what was read, and a state to `recall`, if it is much, or old, or
-        `now`."""
+        """Writes what was added, the offsets behind what was read, and a state to `recall`, if much, old or `now`."""
         is_little = len(self._records) + len(self._rows) < AT_ONCE and time.monotonic() < self._saved_at + SECONDS
         if is_little and not now:
             return
