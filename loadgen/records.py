@@ -84,8 +84,7 @@ def key_names(keys: int) -> list[str]:
 class RecordMaker:
     """Makes the records of one load: `seq` has key number `seq % keys` and that gauge's level number `seq // keys`.
 
-    Padding is cut consecutively from 4 MiB of random printable characters (92 of them: 6.5 bits a byte), which repeat
-    at another place of a record."""
+    Padding is cut consecutively from 4 MiB of 92 random characters (6.5 bits a byte), which repeat at other places."""
 
     def __init__(self, load: Load) -> None:
         """Prepares the parts of all records. Raises OptionsError if `record_bytes` is too small for the longest one."""

@@ -1,5 +1,4 @@
-"""The settings: environment variables SINKBENCH_*, or the same names in `.env` of the checkout, or, if sinkbench is
-installed, of the working folder."""
+"""The settings: environment variables SINKBENCH_*, or in `.env` of the checkout or, if installed, working folder."""
 
 import getpass
 import hashlib

@@ -73,8 +73,7 @@ def read_topic(address: TopicAddress, settings: Mapping[str, str], most_bytes: i
     """Reads a topic from its beginning to its current end, at most `most_bytes` with keys.
 
     Returns its records by time, whether these are all (else they are those up to one moment, from all partitions), and
-    the number of its tombstones. Raises DatasetError if the cluster does not answer, has no such topic, or sends
-    nothing for 30 s."""
+    the number of its tombstones. DatasetError if the cluster is silent for 30 s, or has no such topic."""
     errors: list[Any] = []
     config = {
         "bootstrap.servers": address.bootstrap,

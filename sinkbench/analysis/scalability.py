@@ -7,8 +7,7 @@ kappa it peaks at N* = sqrt((1 - sigma) / kappa). N. J. Gunther, Guerrilla Capac
 to 6; with lambda: B. Schwartz, Practical Scalability Analysis with the Universal Scalability Law, 2015.
 
 Its inverse is linear: N / X = a + b N + c N (N - 1), with a + b = 1 / lambda, b = sigma / lambda, c = kappa / lambda,
-none below 0. It is fitted by constrained least squares (`scipy.optimize.nnls`) of residuals relative to the rate, since
-noise grows with the rate."""
+none below 0, by constrained least squares (`scipy.optimize.nnls`) relative to the rate, as noise grows with it."""
 
 import math
 from collections.abc import Mapping

@@ -170,8 +170,7 @@ class Needs(Section):
 
 
 class Claim(Section):
-    """A published finding: either `shape`, all of which must hold, or `untestable` with the reason. `contradiction` is
-    where the article contradicts itself."""
+    """A published finding: either `shape`, all of which must hold, or why it is `untestable`; and a `contradiction`."""
 
     name: str
     number: Annotated[int, Field(ge=1)]

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,10 @@ FOLDER, PLAIN = CHECKOUT / "kubernetes", "plain"
 OURS = "sinkbench.io/created"
 DELETE_SECONDS = 300
 PARTS = ("--selector", "app.kubernetes.io/part-of=sinkbench")
+# Kubernetes tries again, and pods stay without their image.
+UNPULLED = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName")
+WAITING = ".status.containerStatuses[*]}{.image}: {.state.waiting.reason}: {.state.waiting.message}"
+UNREADY = '}{.metadata.name}: {.status.conditions[?(@.status=="False")].message}'
 # What an operator's resource says when it is ready.
 OPERATED = ("kafka.kafka.strimzi.io", "kafkaconnect.kafka.strimzi.io", "cluster.postgresql.cnpg.io")
 READY = dict.fromkeys(OPERATED, "condition=Ready")
@@ -51,8 +56,8 @@ def apply(
         say(applied := _kubectl("apply", "--server-side", "--kustomize", folder).strip())
     if wait:
         say("waiting for the pods")
+        _await_pods(namespace, wait)
         within = ("--namespace", namespace, f"--timeout={wait}s")
-        _kubectl("rollout", "status", "statefulset,deployment", *PARTS, *within)
         for line in applied.splitlines():
             if sign := READY.get(line.partition("/")[0]):
                 _kubectl("wait", line.split()[0], f"--for={sign}", *within)
@@ -79,6 +84,28 @@ def show(namespace: Annotated[str, typer.Argument(help="default: the kubeconfig'
     from sinkbench.stack.kubernetes import KubernetesStack
 
     write(KubernetesStack(namespace).show() + "\n")
+
+
+def _await_pods(namespace: str, seconds: float) -> None:
+    """Raises StackError as soon as an image cannot be pulled, or in the end, with what Kubernetes says."""
+    until = time.monotonic() + seconds
+
+    def lines(of_each: str) -> list[str]:
+        text = "jsonpath={range .items[*]" + of_each + r'{"\n"}{end}'
+        return _kubectl("get", "pods", "--namespace", namespace, *PARTS, "--output", text).splitlines()
+
+    while True:
+        most = f"--timeout={min(5.0, until - time.monotonic()):.1f}s"
+        try:
+            _kubectl("rollout", "status", "statefulset,deployment", *PARTS, "--namespace", namespace, most)
+        except StackError as late:
+            if images := [line for line in lines(WAITING) if any(each in line for each in UNPULLED)]:
+                raise StackError(f"image {images[0]}; push it, or set `images` in the kustomization.yaml") from None
+            if time.monotonic() > until - 1:
+                unready = [line for line in lines(UNREADY) if not line.endswith(": ")]
+                raise StackError("; ".join([str(late), *unready])) from None
+        else:
+            return
 
 
 def _namespace(name: str) -> str:

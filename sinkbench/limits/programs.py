@@ -102,8 +102,7 @@ def last_line(said: str) -> str:
 
 
 def produced(said: Sequence[str], records: int) -> Measured:
-    """The rate of equal producers that printed this, while the slowest one sent; what they sent for a record, and the
-    slowest one's acknowledgments."""
+    """The rate of equal producers that printed this, their bytes for a record, and acknowledgments, by the slowest."""
     rates = [float(re.findall(r"records sent, ([\d.]+) records/sec", text)[-1]) for text in said]
     sent = [float(re.findall(r"producer-metrics:outgoing-byte-total\S*\s*:\s*([\d.]+)", text)[-1]) for text in said]
     slow = [float(re.findall(r"([\d.]+) ms 99th", text)[-1]) for text in said]

@@ -31,8 +31,7 @@ def _read(programs: PerfTest, ports: Iterable[int]) -> Counter[str]:
 def traffic_ratios(before: Counter[str], after: Counter[str]) -> dict[str, float]:
     """What brokers sent (`sent_ratio`) and stored (`stored_ratio`) for each byte that was produced; empty if none was.
 
-    Expected, without loss: groups + replicas - 1, and replicas (AWS, "Best practices for right-sizing your Apache Kafka
-    clusters")."""
+    Expected: groups + replicas - 1; replicas (AWS, "Best practices for right-sizing your Apache Kafka clusters")."""
     of = {name: after[name] - before[name] for name in _BYTES}
     produced, sent, copied, copies = (of[name] for name in _BYTES)
     if produced <= 0:

@@ -51,8 +51,7 @@ Measure = Callable[[Point, bool], Measured]
 def tune(measure: Measure, first: Point, largest: Point) -> Tuned:
     """Doubles batch and connections in turn, each until two doublings in a row gain less than `GAIN`, since one may be
     slow by chance, and until neither gains. The fastest point is measured again, for longer, and that gives the rate:
-    the highest of several short measurements is too high by chance. If it then has no rate, the next fastest point is
-    confirmed, and so on."""
+    the highest of several short measurements is too high by chance. Without a rate the next fastest point follows."""
     seen: dict[Point, LimitStep] = {}
 
     def rate(point: Point) -> float:

@@ -12,8 +12,7 @@ from sinkbench.trial.observer import Observer
 
 @dataclass(frozen=True)
 class RunStep:
-    """A pilot, limit or trial that begins, with its cells' keys and the seconds left. `number` of `total` counts the
-    run's trials; 0: it is none of these."""
+    """A pilot, limit or trial that begins, with its cells' keys, seconds left, and `number` of `total` trials, or 0."""
 
     number: int
     total: int

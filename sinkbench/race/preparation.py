@@ -186,8 +186,7 @@ def _spellings(plugin: str) -> tuple[str, ...]:
 def validate_configs(cluster: Cluster, cells: Sequence[Cell], say: Callable[[str], None]) -> None:
     """Has Connect validate each pipeline's configuration, and compares it with brokers that no topology names.
 
-    Not every Connect validates. Raises PlanError, with up to five lines, if nothing reads an override of the plan, or
-    Connect refuses a value."""
+    Not every Connect validates. Raises PlanError, with up to five lines, for values refused or overrides not read."""
     wrong: list[str] = []
     if cluster.stack.layout is None:
         kafka, key = cluster.kafka, "min.insync.replicas"

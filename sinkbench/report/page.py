@@ -34,8 +34,7 @@ _MOST_NAMED = 20
 
 def write_report(run: Path, to: Path | None = None, prices: Prices | None = None, rate: float | None = None) -> Path:
     """Writes the report of `run`, a folder or its summary.json, to `to` or the folder's report.html, and returns the
-    path. `prices` replace those of the run, `rate` is the required one. UserError if the run cannot be read, or the
-    file cannot be written."""
+    path. `prices` replace those of the run, `rate` is the required one. UserError if either cannot be used."""
     kept = load_run(run)
     if prices is not None:
         kept = replace(kept, summary=with_prices(kept.summary, prices))

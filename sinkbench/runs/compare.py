@@ -259,8 +259,7 @@ def _disturbances(
     a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary
 ) -> Iterator[tuple[Difference, str, Verdict]]:
     """Large differences in disturbance of a cell's valid trials, by foreign load or stalls, with the verdict that each
-    can explain; in foreign load only if the machine's cores are known, in words as `other load took 0.0 cores in run A,
-    0.5 cores in run B`."""
+    can explain, as `other load took 0.0 cores in run A, 0.5 cores in run B` if the machine's cores are known."""
     cores = b.summary.environment.get("cpu_count")
     much = MUCH_FOREIGN * cores if isinstance(cores, int | float) else math.inf
     kinds: Sequence[tuple[str, str, Callable[[TrialRecord], float | None], float, Callable[[float], str]]] = (

@@ -42,8 +42,7 @@ def texts_of(trace: str) -> list[str]:
 
 
 def explained(said: Iterable[str], config: Mapping[str, str], *, of_key: bool = False) -> str | None:
-    """What was said, with the keys of the connector file and what to do; None if the table does not know it. `of_key`:
-    it was said of the records' keys."""
+    """What was said (`of_key`: of records' keys), with the connector file's keys and what to do; None if unknown."""
     texts = list(said)
     for pattern, keys, fix, words in CAUSES:
         for text in texts:

@@ -35,8 +35,7 @@ class Proposal(NamedTuple):
 @dataclass(frozen=True)
 class SinkReading:
     """One reading of a sink during a trial; None is unknown. `backends` are connections to the database without
-    sinkbench's. `signs` are further columns of the samples, for the sink's rules: counters end in `_total`, and one
-    that was not read is absent."""
+    sinkbench's. `signs` are further columns of the samples, for the sink's rules, if read; counters end in `_total`."""
 
     stored: int
     backends: int | None

@@ -1,6 +1,5 @@
 """Makes the files of a secured stack: an authority, one certificate for all nodes, passwords, and what services and
-clients read (`security.py`). `node.p12` and `ca.p12` are for Java programs that do not read PEM; `bundle.pem`
-(certificate and key) is for Kafka."""
+clients read (`security.py`). `node.p12` and `ca.p12` are for Java programs without PEM; Kafka has `bundle.pem`."""
 
 import base64
 import hashlib

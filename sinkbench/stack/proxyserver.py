@@ -40,8 +40,7 @@ class Toxic:
 
 @dataclass(frozen=True)
 class Toxiproxy:
-    """One server at `url` with any number of proxies, which listen on the host `listen`. Its methods raise ServiceError
-    if it does not answer, or refuses."""
+    """One server at `url`, with proxies that listen on the host `listen`. Its methods may raise ServiceError."""
 
     http: httpx.Client
     url: str

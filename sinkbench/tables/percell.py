@@ -25,8 +25,7 @@ from sinkbench.results import CellSummary, RunSummary
 from sinkbench.tables.text import new_table, width_of, words
 
 _LONGEST_NAME = 32
-# The columns that a table which is too wide does without, in turn; the first ones only if all rows say the same, which
-# the lines around the table say, too.
+# What a table that is too wide does without, in turn; the first ones only if all rows, and the lines around, say it.
 _IF_ALIKE = ("dupl.", "twice", "lost", "tasks\n(per\nworker)")
 _SPARE = (*_IF_ALIKE, "p99.9\nms", "peak\nconns", "most\nlag", "95 %\ninterval")
 

@@ -27,8 +27,7 @@ from sinkbench.trial.names import Names
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.values import Audited, Measured, Queue
 
-# Enough to see what happens to every record, or to one in twenty, and few enough to be fast. Large records are
-# compared in smaller number.
+# Enough to see what happens to every record, or to one in twenty, and fast; of large records fewer are compared.
 COMPARED_RECORDS = 64
 LEAST_COMPARED, COMPARED_BYTES = 4, 8_000_000
 # Limits the time that a slow machine or sink can take.

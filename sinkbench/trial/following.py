@@ -25,8 +25,7 @@ from sinkbench.trial.values import Timeline
 
 # Interval for a sink without probes, which is only read to see when all is stored.
 UNWATCHED_SECONDS = 2.0
-# Interval for what changes slowly: a connector commits every few seconds, its tasks rarely change, and CPU
-# time is measured over a whole trial.
+# Of what changes slowly: a connector commits every few seconds, tasks rarely change, CPU time is of a whole trial.
 SLOW_SECONDS = 1.0
 # How long tasks of an interrupted trial may be FAILED before they are restarted.
 RESTART_SECONDS = 5.0

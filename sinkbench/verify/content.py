@@ -58,8 +58,7 @@ class Extractor:
         counts: what has no entry, by the reason."""
 
     def __init__(self, asked: Asked, names: set[str]) -> None:
-        """`names` are those of some records. Raises UserError, with the nearest name, if the target lacks a column, and
-        UnusableError for a wrong path."""
+        """`names`: of some records. UserError, with the nearest, for an absent column; UnusableError for a path."""
         columns, document, self._key = asked.columns, asked.document, steps_of(asked.key) if asked.key else ()
         if columns and document is None:
             likely = (*self._key[:1], "payload") if len(self._key) > 1 else ("payload",)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -132,3 +133,19 @@ def test_a_killed_worker_and_a_frozen_sink_lose_nothing(tmp_path: Path) -> None:
     trials = raced(tmp_path, FAULTS)
     assert len(trials) == 2
     assert all(trial["audit"]["lost"] == 0 for trial in trials)
+
+
+def test_an_image_that_cannot_be_pulled_is_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not after all the seconds that `apply` waits for pods."""
+    labels, absent = {"app.kubernetes.io/part-of": "sinkbench"}, "sinkbench.invalid/none:1"
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "none", "image": absent}]}}
+    spec = {"selector": {"matchLabels": labels}, "template": pod}
+    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "none", "labels": labels}, "spec": spec}
+    (tmp_path / "none.yaml").write_text(json.dumps(made))
+    (tmp_path / "kustomization.yaml").write_text("resources: [none.yaml]")
+    where = ("--overlay", str(tmp_path), "--namespace", "sinkbench-late")
+    try:
+        assert main(["kubernetes", "apply", *where, "--wait", "300"]) == EXIT_UNUSABLE
+        assert re.search(f"image {absent}: (ErrImagePull|ImagePullBackOff): .*set `images`", capsys.readouterr().err)
+    finally:
+        assert main(["kubernetes", "delete", *where]) == 0

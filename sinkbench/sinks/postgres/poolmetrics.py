@@ -27,8 +27,7 @@ Row = dict[str, Any]
 
 @maps_exceptions(httpx.HTTPError, ValueError)
 class PoolMetrics:
-    """Answers the questions of PgBouncer's console, for all pods together. Its clients and servers are only counted:
-    their rows are numbers."""
+    """Answers the questions of PgBouncer's console, for all pods together; rows of clients and servers are numbers."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._urls, self._settings = endpoint.options[METRICS].split(), {**DEFAULTS, **endpoint.options}

@@ -32,8 +32,7 @@ class PostgresSink:
 
     def __init__(self, dsn: str, pgbouncer: Endpoint | None, schema_file: Path, *, shared: bool = False) -> None:
         """Connects to PostgreSQL by `dsn`, and to PgBouncer if there is one. `schema_file` is SQL that
-        creates the table `tides` and what it needs. On a `shared` server no checkpoint is forced. Raises StackError if
-        one of them does not answer."""
+        creates the table `tides` and what it needs. No checkpoint is forced if `shared`. May raise StackError."""
         self._schema_file = schema_file
         self._shared = shared
         # The sequence of each table's identity column, and the table's OID if its rows have a key.
