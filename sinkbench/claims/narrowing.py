@@ -32,16 +32,16 @@ def narrowed(plan: Plan, claims: Sequence[Claim], workers: int, trials: int | No
     # The slowest to become warm take the time of all, as in the whole plan.
     budget = plan.drain.warm_up_budget_seconds * len(plan.pipelines) / len(changes["pipelines"])
     drain: dict[str, float] = {"warm_up_budget_seconds": budget}
-    changes["trials"] = min(plan.trials, trials or plan.trials)
+    loads = kafka_loads(plan)
+    # Of these a block that was cold is not taken again.
+    changes["trials"] = min(plan.trials, (trials or plan.trials) + bool(loads))
     if all(isinstance(each, Failure) or each.figure in COUNTED for each in shapes):
         changes["trials"] = 1
         drain |= COUNTING
-    if not named:
-        drain |= BESIDE
-    changes["drain"] = plan.drain.model_copy(update=drain)
+    changes["drain"] = plan.drain.model_copy(update=drain if named else drain | BESIDE)
     if not any(not isinstance(each, Failure) and each.figure == "efficiency" for each in shapes):
         changes["limits"] = False
-    if loads := kafka_loads(plan):
+    if loads:
         changes["kafka"] = tuple(each for each in loads if each.label in labels)
     if isinstance(plan, FaultsPlan) and None not in (faults := {each.fault for each in wanted}):
         changes["faults"] = tuple(each for each in plan.faults if each.name in faults)

@@ -59,5 +59,6 @@ def test_faults_shares_readers_and_loads_on_kafka_are_those_of_the_claims() -> N
     alone = claim({"kind": "threshold", "of": {"label": "1 broker, 0.4 cores"}, "at_least": 1})
     kafka = narrowed(read_plan("brokers"), [alone], 1)
     assert ([each.label for each in kafka_loads(kafka)], len(kafka.pipelines)) == (["1 broker, 0.4 cores"], 1)
+    assert narrowed(read_plan("brokers"), [alone], 1, 3).trials == 4
     # The one beside them need not become warm.
     assert (kafka.drain.warm_up_seconds, kafka.drain.warm_up_budget_seconds, kafka.trials) == (10, 0, 5)
