@@ -157,3 +157,15 @@ def test_the_races_that_are_missing_are_taken_the_most_telling_ones_first(
     assert (done.code, taken) == (0, [("shards", 1, 3), ("refresh", 1, 3)])
     # Once both have been raced.
     assert stopped == [3, 3]
+
+
+def test_races_have_as_many_trials_as_the_time_gives_all_of_them_and_three_at_least(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Command
+) -> None:
+    taken: list[tuple[str, int]] = []
+    monkeypatch.setattr(session, "run_plan", lambda _, plan, *__, keep: taken.append((plan.name, plan.trials)))
+    monkeypatch.setattr(session, "stop_kept", lambda _: None)
+    for minutes in (90, 8, 4):
+        asked = ("part8-16-shards", "part8-24-refresh", "--race", "--minutes", minutes)
+        sinkbench("replicate", *asked, "--results", tmp_path / str(minutes))
+    assert taken == [("shards", 6), ("refresh", 6), ("shards", 3), ("refresh", 3), ("shards", 3)]
