@@ -130,8 +130,7 @@ def _folder(overlay: str) -> Path:
     there = {PLAIN: FOLDER / PLAIN, **{each.name: each for each in sorted((FOLDER / "overlays").glob("*"))}}
     found = there.get(overlay, Path(overlay))
     if not (found / "kustomization.yaml").exists():
-        known = f"there are {', '.join(there)}{did_you_mean(overlay, there)}"
-        raise StackError(f"--overlay {overlay}: is no folder with a kustomization.yaml; {known}")
+        raise StackError(f"--overlay {overlay}: is no folder with a kustomization.yaml{did_you_mean(overlay, there)}")
     return found.resolve()
 
 
