@@ -12,7 +12,7 @@ HEAD = """# What was published, and what was measured
 **Question.** Which findings of the articles, and which rules of vendors, hold on a small machine?
 
 **Plan.** {plans}:
-one run of each, with as many trials as its plan has. [What a verdict means](../replicate.md).
+one run of each, with its plan's trials, or one where all is counted. [What a verdict means](../replicate.md).
 
 **Machine.** 2 AMD EPYC cores, 25 GB, a shared virtual machine with Debian 12; runs of {days}.
 
