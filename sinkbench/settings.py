@@ -1,4 +1,4 @@
-"""The settings: environment variables SINKBENCH_*, or in `.env` of the checkout or, if installed, working folder."""
+"""The settings: environment variables SINKBENCH_*, or in `.env` of the checkout, if installed the working folder."""
 
 import getpass
 import hashlib

@@ -54,7 +54,7 @@ class Dataset:
         crcs: npt.NDArray[np.uint32],
         parts: bytes | mmap.mmap,
     ) -> None:
-        """`places`: where opening (2 i) and key (2 i + 1) begin, and the last key ends; `crcs`: `crc_before_bench`."""
+        """`places`: where record i begins (2 i), its key (2 i + 1), and the last ends; `crcs`: `crc_before_bench`."""
         self.facts, self.has_key, self.crcs, self.parts = facts, has_key, crcs, parts
         self.starts, self.key_starts, self.ends = places[:-1:2], places[1::2], places[2::2]
         self._places = places

@@ -190,7 +190,7 @@ def smallest_difference(
 ) -> float | None:
     """The smallest difference, as a share of the rate, that rates with this scatter would have shown. Both samples
     are moved to one median, then apart in both directions, until `p_value` (or `paired_p_value`) is at most `level` and
-    the interval excludes 1. The larger move counts, as a slowdown (0.1: 10 %). None of too few trials."""
+    the interval excludes 1. The larger move counts, as a slowdown (0.1: 10 %). None if trials are too few."""
     high, low = _logs(above), _logs(below)
     estimate = statistics.median(high) - statistics.median(low)
     if paired:

@@ -35,7 +35,7 @@ def latency_of(
     latencies_us: npt.ArrayLike, one_in: int = 1, resolution_ms: float | None = None, unknown: int = 0
 ) -> LatencyMs:
     """The distribution of latencies in microseconds, when one in `one_in` records was read; `resolution_ms` is that
-    of the time of storing, and `unknown` counts records without one. Negative ones (of clocks) are only counted."""
+    of the time of storing, and `unknown` counts records without one. Negative ones (clocks disagree) only count."""
     values = np.asarray(latencies_us, dtype=np.float64)
     histogram = _no_latencies()
     positive = values[values >= 0]

@@ -170,7 +170,7 @@ class Needs(Section):
 
 
 class Claim(Section):
-    """A published finding: either `shape`, all of which must hold, or why it is `untestable`; and a `contradiction`."""
+    """A published finding: `shape`, all of which must hold, or why it is `untestable`; its own `contradiction`."""
 
     name: str
     number: Annotated[int, Field(ge=1)]

@@ -34,7 +34,7 @@ CLAIMS = CHECKOUT / "claims"
 START_SECONDS = 60.0
 """Start and stop of a stack."""
 MINUTES = 90.0
-MOST_TRIALS = 6
+MOST_TRIALS = 6  # of the shipped plans
 
 
 @app.command()

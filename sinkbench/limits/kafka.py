@@ -1,5 +1,5 @@
 """Kafka alone: the rates of producers and consumers without Connect and a sink, by Kafka's own perf-test programs or a
-load generator, as they tell it, without the start of a JVM; of several producers the slowest one's by their number."""
+load generator, as they tell it, without the start of a JVM; of several producers the slowest's times their number."""
 
 import math
 import resource

@@ -176,7 +176,7 @@ CONNECTOR_SECONDS = 3.0
 @dataclass(frozen=True)
 class LimitJob:
     """One limit to measure; `sink` and `way` are as in `Limit`. `search` finds the setting with the highest rate.
-    `again` measures a found setting once more, unless one measurement a run is enough. `cells` have its connector."""
+    `again` measures a found setting once more; None: once a run is enough. `cells` are those with its connector."""
 
     sink: str
     way: str

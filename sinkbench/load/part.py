@@ -118,9 +118,7 @@ class RemotePart(Part):
     def begin(self, options: Mapping[str, Any]) -> None:
         try:
             if options.get("rate") is not None:
-                ahead_us, within_us = clock_offset(
-                    lambda: self._get("/clock", lambda answer: float(answer.json()["us"]))
-                )
+                ahead_us, within_us = clock_offset(self._clock_us)
                 self._clock = ClockOffset(loadgen=self._name, ahead_ms=ahead_us / 1000, within_ms=within_us / 1000)
                 options = {**options, "clock_ahead_us": ahead_us}
             # Set first: without an answer, the load may still have begun.
@@ -145,6 +143,9 @@ class RemotePart(Part):
 
     def _state(self) -> LoadState:
         return self._get("/load", lambda answer: LoadState.model_validate_json(answer.content))
+
+    def _clock_us(self) -> float:
+        return self._get("/clock", lambda answer: float(answer.json()["us"]))
 
     def _get(self, path: str, read: Callable[[httpx.Response], Found]) -> Found:
         with http_errors():

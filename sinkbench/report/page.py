@@ -34,7 +34,7 @@ _MOST_NAMED = 20
 
 def write_report(run: Path, to: Path | None = None, prices: Prices | None = None, rate: float | None = None) -> Path:
     """Writes the report of `run`, a folder or its summary.json, to `to` or the folder's report.html, and returns the
-    path. `prices` replace those of the run, `rate` is the required one. UserError if either cannot be used."""
+    path. `prices` replace those of the run, `rate` is the required one. UserError if it cannot be read or written."""
     kept = load_run(run)
     if prices is not None:
         kept = replace(kept, summary=with_prices(kept.summary, prices))

@@ -258,8 +258,8 @@ def _verdict(pair: _Pair, alone: float, corrected: float, cells: int, level: flo
 def _disturbances(
     a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary
 ) -> Iterator[tuple[Difference, str, Verdict]]:
-    """Large differences in disturbance of a cell's valid trials, by foreign load or stalls, with the verdict that each
-    can explain, as `other load took 0.0 cores in run A, 0.5 cores in run B` if the machine's cores are known."""
+    """Large differences in disturbance of a cell's valid trials, by foreign load (if the machine's cores are known) or
+    stalls, with the verdict that each can explain, as `other load took 0.0 cores in run A, 0.5 cores in run B`."""
     cores = b.summary.environment.get("cpu_count")
     much = MUCH_FOREIGN * cores if isinstance(cores, int | float) else math.inf
     kinds: Sequence[tuple[str, str, Callable[[TrialRecord], float | None], float, Callable[[float], str]]] = (

@@ -135,8 +135,7 @@ class ConnectCluster(AbstractContextManager["ConnectCluster"]):
 
     def only_declared(self) -> list[str]:
         """The connectors that Connect does not have yet, or never will."""
-        there = set(self.connectors() if self.changes else ())
-        return [name for name in (self.changes.names() if self.changes else ()) if name not in there]
+        return [] if self.changes is None else sorted({*self.changes.names()} - {*self.connectors()})
 
     def running(self) -> dict[str, int]:
         """Returns how many tasks of each connector run or are about to, for connectors with such tasks."""

@@ -157,7 +157,7 @@ class Faults:
         proxies: the proxy between workers and sinks; None if none is possible.
         small_disks: the small disk for the services of a sink; None if they cannot have one here.
         promotion: how a replica of a sink is promoted; None if this stack has none.
-        hold: holds each node of a service to so many cores and bytes of further memory in its context; None: cannot."""
+        hold: holds each node of a service to so many cores and bytes of further memory in its context, or None."""
 
     act: Callable[[str, str], None]
     wait_for: Callable[[str], None]

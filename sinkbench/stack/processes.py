@@ -228,7 +228,7 @@ class Supervisor:
             return []
 
     def programs(self) -> list[ServiceState]:
-        """Every program; empty if supervisord does not run. `exit_code` is -1 after a signal, 0 before one."""
+        """Every program; empty if supervisord does not run. `exit_code` is -1 after a signal, 0 before it ends."""
         states = []
         for one in self._programs():
             state = ServiceState(one["name"], "stopped", None, "")

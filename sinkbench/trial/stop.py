@@ -164,7 +164,7 @@ class FaultWatch(Watch):
     """Watches until all records are read, after a fault or after what interrupted a trial, which do not end it.
 
     A user waits for FAILED tasks for `patience`, and for the whole trial until the timeout, in seconds. `ended` is when
-    the fault was over. `bad` counts bad records, which a connector with its own offsets may not commit at the end."""
+    the fault was over. `bad` counts bad records: with own offsets those at a partition's end may stay uncommitted."""
 
     def __init__(self, records: int, tasks: int, patience: float, timeout: float, ended: float | None = None) -> None:
         super().__init__(records, tasks)

@@ -58,7 +58,7 @@ class Extractor:
         counts: what has no entry, by the reason."""
 
     def __init__(self, asked: Asked, names: set[str]) -> None:
-        """`names`: of some records. UserError, with the nearest, for an absent column; UnusableError for a path."""
+        """`names`: of some records. UserError names the nearest to an absent column; UnusableError: a wrong path."""
         columns, document, self._key = asked.columns, asked.document, steps_of(asked.key) if asked.key else ()
         if columns and document is None:
             likely = (*self._key[:1], "payload") if len(self._key) > 1 else ("payload",)
