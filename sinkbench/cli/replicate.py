@@ -159,7 +159,6 @@ def _race(missing: Sequence[Verdict], among: Sequence[Claim], results: Path, min
         return 1
 
     taken = 0
-    # Races that took less than was said leave time for more.
     while on := next_ones():
         for commands_there in on:
             with ExitStack() as opened:

@@ -10,7 +10,7 @@ import duckdb
 
 from loadgen.records import columns_of
 from sinkbench.analysis.query import Answer, Query, answer_of, members, same_answer, select
-from sinkbench.errors import ServiceError
+from sinkbench.errors import Interrupted, ServiceError
 from sinkbench.results import Asked
 from sinkbench.services.failures import in_one_line
 from sinkbench.trial.resources import Resources
@@ -73,6 +73,8 @@ class SentRecords(AbstractContextManager["SentRecords"]):
             return answer_of(query, self._database.execute(statement, values).fetchall())
         except (duckdb.BinderException, KeyError):
             return None
+        except RuntimeError:  # DuckDB's, in place of what the handler of Ctrl-C raises
+            raise Interrupted from None
 
 
 class _Dialect:
