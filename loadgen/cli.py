@@ -17,7 +17,7 @@ import typer
 from loadgen.client import read_client_config
 from loadgen.dataset.store import Dataset
 from loadgen.engine import run as run_load
-from loadgen.errors import ExitCode, OptionsError, UnusableError
+from loadgen.errors import ExitCode, Interrupted, OptionsError, UnusableError
 from loadgen.options import NOAA, Load, load_from
 from loadgen.reading import printable
 from loadgen.server import DEFAULT_LISTEN, hosts_of, lacking, make_app, read_users, tls_options
@@ -169,6 +169,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         why = str(error) if isinstance(error, UnusableError) else f"{error.format_message()} See `loadgen --help`."
         print("loadgen:", printable(" ".join(why.split())), file=sys.stderr)
         return ExitCode.UNUSABLE
-    except (KeyboardInterrupt, typer.Abort):
+    except (Interrupted, KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
     return code if isinstance(code, int) else ExitCode.DONE

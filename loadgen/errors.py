@@ -19,6 +19,13 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+class Interrupted(SystemExit):
+    """SIGINT (Ctrl-C), SIGTERM, or SIGHUP (a closed terminal).
+
+    It is not KeyboardInterrupt, which the command line's library handles itself. As a SystemExit it makes psycopg
+    cancel a query, so that the connection can be used to clean up."""
+
+
 class LoadgenError(Exception):
     """The root of loadgen's errors."""
 

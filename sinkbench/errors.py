@@ -5,6 +5,8 @@ trial, or of a cell, unusable: programs decide on the code, people read the text
 
 from enum import StrEnum
 
+from loadgen.errors import Interrupted as Interrupted
+
 EXIT_DONE = 0
 EXIT_CHECK_FAILED = 1
 EXIT_UNUSABLE = 2
@@ -18,13 +20,6 @@ EXIT_CODES = {
     EXIT_INCONCLUSIVE: "inconclusive: too few trials or a disturbance, or a threshold has no final figure",
     EXIT_INTERRUPTED: "interrupted; the finished trials are kept",
 }
-
-
-class Interrupted(SystemExit):
-    """SIGINT (Ctrl-C), SIGTERM, or SIGHUP (a closed terminal).
-
-    It is not KeyboardInterrupt, which the command line's library handles itself. As a SystemExit it makes psycopg
-    cancel a query, so that the connection can be used to clean up."""
 
 
 class SinkbenchError(Exception):

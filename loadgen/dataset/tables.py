@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, cast
 
 import duckdb
 
+from loadgen.database import database
 from loadgen.dataset.store import BLANK
 from loadgen.errors import DatasetError
 
@@ -158,8 +159,8 @@ def _sniffed(path: Path, head: str, ask: Ask, dialect: Dialect) -> tuple[str, st
 def _database(path: Path, file: BinaryIO, kind: str) -> Iterator[tuple[BinaryIO, Ask]]:
     # DuckDB would download an extension for what it does not support.
     config: dict[str, Any] = dict.fromkeys(("autoinstall_known_extensions", "autoload_known_extensions"), "false")
-    with NamedTemporaryFile() as unpacked, duckdb.connect(":memory:", config=config) as connection:
-        connection.execute("SET threads = 1; SET enable_progress_bar = false")
+    with NamedTemporaryFile() as unpacked, database(**config) as connection:
+        connection.execute("SET enable_progress_bar = false")
         plain = file
         if isinstance(file, gzip.GzipFile):
             # DuckDB does not notice a truncated one.

@@ -64,7 +64,7 @@ def verify(
         folder.mkdir(parents=True, exist_ok=True)
         arguments = json.dumps([at.kafka, at.sinks[sink].address, *asked, group]).encode()
         path = folder / f"{topic}-{hashlib.sha256(arguments).hexdigest()[:12]}.duckdb"
-        ledger = stack.enter_context(closing(Ledger(str(path))))
+        ledger = stack.enter_context(Ledger(str(path)))
         columns_shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         screen = Console(stderr=True, soft_wrap=True)
         with Progress(*columns_shown, console=screen, disable=not screen.is_terminal, transient=True) as bars:

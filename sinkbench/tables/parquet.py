@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 
+from loadgen.database import database as connected
 from sinkbench.errors import ResultsError
 
 
@@ -28,7 +29,7 @@ def database(file: Path, wrong: str, advice: str) -> Iterator[duckdb.DuckDBPyCon
     """A database in memory to read or write a file. An error of the system is an OSError, any other a ResultsError:
     what is `wrong` with the file, and what to do."""
     try:
-        with duckdb.connect(":memory:", config={"threads": 1}) as opened:
+        with connected() as opened:
             yield opened
     except duckdb.Error as failed:
         if number := re.search(r'"errno":"(\d+)"', str(failed)):

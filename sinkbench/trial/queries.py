@@ -2,15 +2,16 @@
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 import duckdb
 
+from loadgen.database import database
 from loadgen.records import columns_of
 from sinkbench.analysis.query import Answer, Query, answer_of, members, same_answer, select
-from sinkbench.errors import Interrupted, ServiceError
+from sinkbench.errors import ServiceError
 from sinkbench.results import Asked
 from sinkbench.services.failures import in_one_line
 from sinkbench.trial.resources import Resources
@@ -53,18 +54,15 @@ def asked(query: Query, ask: Callable[[], Answer], expected: Answer | None) -> A
     return Asked(query=query.name, right=right, by_index=found.by_index, found=found.found, milliseconds=milliseconds)
 
 
-class SentRecords(AbstractContextManager["SentRecords"]):
+class SentRecords(ExitStack):
     def __init__(self, count: int, keys: int) -> None:
         columns = columns_of(count, keys)
-        # A trial has few threads of its own, and the machine few cores.
-        self._database = duckdb.connect(":memory:", config={"threads": 1})
+        super().__init__()
+        self._database = self.enter_context(database())
         for name in ("records", "gauges", "rounds", "levels"):
             self._database.register(name, columns[name])
         named = ", ".join(f'{column} AS "{path}"' for path, column in MEMBERS.items())
         self._database.execute(f"CREATE VIEW sent AS SELECT {named} FROM {SENT}")  # noqa: S608 - constants
-
-    def __exit__(self, *_: object) -> None:
-        self._database.close()
 
     def answer(self, query: Query) -> Answer | None:
         """Returns the right answer of a sink that stores every record once; None if a record has no such member."""
@@ -73,8 +71,6 @@ class SentRecords(AbstractContextManager["SentRecords"]):
             return answer_of(query, self._database.execute(statement, values).fetchall())
         except (duckdb.BinderException, KeyError):
             return None
-        except RuntimeError:  # DuckDB's, in place of what the handler of Ctrl-C raises
-            raise Interrupted from None
 
 
 class _Dialect:

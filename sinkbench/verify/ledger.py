@@ -3,12 +3,14 @@
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from importlib.resources import files
 from typing import Any
 
 import duckdb
 import numpy as np
 
+from loadgen.database import database
 from sinkbench.errors import UserError
 from sinkbench.verify.content import By, Entry
 
@@ -29,14 +31,14 @@ _HOURS = _sql("slots").format(
 _EXAMPLES = 'SELECT part AS partition, pos AS "offset" FROM faults WHERE {fault} > 0 ORDER BY ALL LIMIT 5'
 
 
-class Ledger:
+class Ledger(ExitStack):
     """The entries of both sides. They are written with the places that were read, in one transaction."""
 
     def __init__(self, path: str) -> None:
         """Raises UserError if the database is in use, or is none."""
-        config: dict[str, Any] = {"memory_limit": MEMORY, "threads": 2, "preserve_insertion_order": False}
+        super().__init__()
         try:
-            self._database = duckdb.connect(path, config=config)
+            self._database = self.enter_context(database(path, memory_limit=MEMORY, preserve_insertion_order=False))
             self._database.execute(_sql("tables"))
         except duckdb.Error as error:
             why = str(error).splitlines()[0]
@@ -45,9 +47,6 @@ class Ledger:
         self._places: list[tuple[int, int, int]] = []
         self._rows: list[Entry] = []
         self._saved_at = time.monotonic()
-
-    def close(self) -> None:
-        self._database.close()
 
     def recall(self, name: str, default: Any = None) -> Any:
         """A part of the state that was saved."""

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -53,7 +52,7 @@ def run(
     folder: Path, read: FilledTopic, there: Any, by: By, tell: Any = lambda *told: None, **more: Any
 ) -> tuple[dict[str, Any], list[str]]:
     extractor = Extractor(Asked("orders", "postgres:orders", by, TABLE, **more), set())
-    with closing(Ledger(str(folder / "audit.duckdb"))) as ledger:
+    with Ledger(str(folder / "audit.duckdb")) as ledger:
         audited: Any = read
         found = Audit(ledger, extractor, None, tell).run(audited, there, by, by_group=bool(read.by_group))
         return found, list(notes(ledger, extractor, found))
