@@ -35,6 +35,8 @@ UNREADY = '}{.metadata.name}: {.status.conditions[?(@.status=="False")].message}
 OPERATED = ("kafka.kafka.strimzi.io", "kafkaconnect.kafka.strimzi.io", "cluster.postgresql.cnpg.io")
 READY = dict.fromkeys(OPERATED, "condition=Ready")
 READY["elasticsearch.elasticsearch.k8s.elastic.co"] = "jsonpath={.status.phase}=Ready"
+# Strimzi and ECK say why in a condition, CloudNativePG in its phase.
+SAID = "jsonpath={.status.phase} {.status.phaseReason} {.status.conditions[*].message}"
 Overlay = Annotated[str, typer.Option(help="plain, small, published, large, or a folder of yours")]
 Namespace = Annotated[str, typer.Option(help="namespace for all of it")]
 
@@ -60,7 +62,11 @@ def apply(
         within = ("--namespace", namespace, f"--timeout={wait}s")
         for line in applied.splitlines():
             if sign := READY.get(line.partition("/")[0]):
-                _kubectl("wait", line.split()[0], f"--for={sign}", *within)
+                try:
+                    _kubectl("wait", name := line.split()[0], f"--for={sign}", *within)
+                except StackError as late:
+                    said = " ".join(_kubectl("get", name, "--namespace", namespace, "--output", SAID).split())
+                    raise StackError(f"{late}: {said or 'no operator has acted upon it'}") from None
     say(f"sinkbench race quick --stack kubernetes:{namespace}")
 
 

@@ -114,6 +114,7 @@ def find(namespace: str, list_of: List) -> Found:
             f"namespace {namespace}: has no {' and no '.join(absent)} of Strimzi or of kubernetes/plain; create them by"
             " `sinkbench kubernetes apply`, or name another namespace: --stack kubernetes:NAMESPACE"
         )
+    found.sections["connect"]["variables"] = _variables(found)
     return found
 
 
@@ -153,6 +154,24 @@ def _add_pooler(pooler: Object, namespace: str, found: Found) -> None:
         "settings": {"pool_mode": given.get("poolMode", "session"), **given.get("parameters", {})},
     }
     found.add("pgbouncer", {"cnpg.io/poolerName": name_of(pooler)}, section, {"metrics": "http://{}:9127/metrics"})
+
+
+def _variables(found: Found) -> dict[str, Any]:
+    """What connector files need of the environment and the workers' containers lack; of Elasticsearch all, since a
+    stack file without it means no user."""
+    workers = {pod for node, pods in found.pods.items() if node.startswith("connect-") for pod in pods}
+    specs = [each["spec"] for each in found.list_of(PODS) if name_of(each) in workers]
+    given = {each["name"] for spec in specs for one in spec.get("containers", []) for each in one.get("env", [])}
+    dsns = {name: section["dsn"] for name, section in found.sections.items() if "dsn" in section}
+    parts = {name: dict(each.split("=") for each in dsn.split()) for name, dsn in dsns.items()}
+    known: dict[str, Any] = {f"{name}_{key}".upper(): at[key] for name, at in parts.items() for key in ("host", "port")}
+    if at := parts.get("postgres"):
+        known |= {"POSTGRES_HOSTS": f"{at['host']}:{at['port']}", "POSTGRES_DB": at["dbname"]}
+        known |= {"POSTGRES_USER": at["user"], "POSTGRES_PASSWORD": found.sections["postgres"]["password"]}
+    if search := found.sections.get("elasticsearch"):
+        known["ELASTICSEARCH_HOSTS"] = search["url"].partition("//")[2]
+        known |= {f"ELASTICSEARCH_{key}".upper(): search[key] for key in ("user", "password") if key in search}
+    return {name: value for name, value in known.items() if name not in given or name.startswith("ELASTICSEARCH_")}
 
 
 def ready(found: Object) -> None:

@@ -5,12 +5,14 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
-from sinkbench.errors import ConnectError
+from sinkbench.cli.main import main
+from sinkbench.errors import EXIT_UNUSABLE, ConnectError
 from sinkbench.stack import connectors
 from sinkbench.stack.kubernetes import Api
 from tests.kubernetes.cluster import ROOT, done, kubectl
@@ -148,3 +150,21 @@ def test_connectors_are_resources_that_the_server_takes(operators: None, monkeyp
         assert not change("DELETE", where, None)
     finally:
         kubectl("delete", *of, "--ignore-not-found")
+
+
+def test_what_no_operator_makes_ready_is_told_with_its_words(
+    operators: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cluster.yaml").write_text(json.dumps(rendered("small")["Cluster/bench"]))
+    (tmp_path / "kustomization.yaml").write_text("resources: [cluster.yaml]")
+    where = ("--namespace", "sinkbench-unready")
+    apply = ["kubernetes", "apply", "--overlay", str(tmp_path), *where, "--wait", "3"]
+    try:
+        assert main(apply) == EXIT_UNUSABLE
+        assert capsys.readouterr().err.endswith(": no operator has acted upon it\n")
+        status = json.dumps({"status": {"phase": "Setting up primary"}})
+        done("patch", "cluster.postgresql.cnpg.io/bench", *where, "--subresource=status", "--type=merge", "-p", status)
+        assert main(apply) == EXIT_UNUSABLE
+        assert capsys.readouterr().err.endswith(": Setting up primary\n")
+    finally:
+        kubectl("delete", "namespace", where[1], "--ignore-not-found")

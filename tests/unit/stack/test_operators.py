@@ -108,6 +108,17 @@ def test_addresses_are_those_of_the_operators_status() -> None:
         "connect": {
             "urls": ["http://10.0.0.11:8083", "http://10.0.0.12:8083"],
             "metrics": ["http://10.0.0.11:9404/metrics", "http://10.0.0.12:9404/metrics"],
+            "variables": {
+                **dict.fromkeys(("POSTGRES_DB", "POSTGRES_USER"), "app"),
+                **dict.fromkeys(("POSTGRES_PORT", "PGBOUNCER_PORT"), "5432"),
+                "POSTGRES_PASSWORD": {"file": "postgres.password"},
+                "POSTGRES_HOST": "bench-rw.ns.svc",
+                "POSTGRES_HOSTS": "bench-rw.ns.svc:5432",
+                "PGBOUNCER_HOST": "bench-pooler.ns.svc",
+                "ELASTICSEARCH_HOSTS": "bench-es-http.ns.svc:9200",
+                "ELASTICSEARCH_USER": "elastic",
+                "ELASTICSEARCH_PASSWORD": {"file": "elasticsearch.password"},
+            },
         },
         "elasticsearch": {
             "url": "https://bench-es-http.ns.svc:9200",
@@ -157,6 +168,16 @@ def test_the_pods_of_the_plain_overlay_are_found_by_their_labels() -> None:
     assert found.sections["pgbouncer"]["dsn"] == "host=10.96.0.4 port=6432 dbname=pgbouncer user=sinkbench"
     assert found.sections["loadgen"] == {"urls": ["http://10.0.0.7:8090"]}
     assert (found.pods["kafka"], found.pods["loadgen-1"]) == (["kafka-0"], ["loadgen-x"])
+
+
+def test_what_the_workers_have_in_their_environment_stays_theirs() -> None:
+    objects = of_plain()
+    given = [{"name": name} for name in ("POSTGRES_HOST", "POSTGRES_PASSWORD", "ELASTICSEARCH_HOSTS")]
+    for each in objects["pods"][:2]:
+        each["spec"] = {"containers": [{"env": given}]}
+    variables = found_in(objects).sections["connect"]["variables"]
+    assert not {"POSTGRES_HOST", "POSTGRES_PASSWORD"} & set(variables)
+    assert (variables["POSTGRES_PORT"], variables["ELASTICSEARCH_HOSTS"]) == ("5432", "10.96.0.2:9200")
 
 
 @pytest.mark.parametrize("objects", [of_operators(), of_plain()])
