@@ -154,6 +154,7 @@ class Faults:
         act: does kill (SIGKILL), stop (which waits for its end), start, freeze (SIGSTOP), thaw, isolate or rejoin.
         wait_for: waits until a service that was started is ready.
         can_isolate: whether a service can be disconnected from the network.
+        restarts: whether what was killed or stopped is started again at once, so that such a fault ends by itself.
         proxies: the proxy between workers and sinks; None if none is possible.
         small_disks: the small disk for the services of a sink; None if they cannot have one here.
         promotion: how a replica of a sink is promoted; None if this stack has none.
@@ -162,6 +163,7 @@ class Faults:
     act: Callable[[str, str], None]
     wait_for: Callable[[str], None]
     can_isolate: bool = False
+    restarts: bool = False
     proxies: "Proxies | None" = None
     small_disks: "Callable[[str], SmallDisks | None]" = lambda sink: None
     promotion: "Callable[[str], Roles | None]" = lambda sink: None

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,15 +18,16 @@ from typing import Any
 
 import urllib3
 import websocket
-from kubernetes.client import ApiClient, ApiException, CoreV1Api
-from kubernetes.config import ConfigException, list_kube_config_contexts, load_incluster_config, load_kube_config
+from kubernetes.client import ApiClient, ApiException, Configuration, CoreV1Api
+from kubernetes.config import list_kube_config_contexts, load_incluster_config, load_kube_config
 from kubernetes.stream import stream
 from kubernetes.stream.ws_client import WSClient
 from kubernetes.utils.quantity import parse_quantity
 
 from sinkbench.errors import StackError
+from sinkbench.services.failures import in_one_line
 from sinkbench.stack import Allowance, Facts, Faults, ServiceState, Usage
-from sinkbench.stack.assembly import LOG_LINES, await_ready, checks
+from sinkbench.stack.assembly import LOG_LINES, at_once, await_ready, checks
 from sinkbench.stack.connectors import KafkaConnectors
 from sinkbench.stack.external import ExternalStack
 from sinkbench.stack.operators import PODS, NotThere, Object, find, name_of
@@ -33,9 +35,12 @@ from sinkbench.stack.podjvms import COMMAND, PodJvms
 from sinkbench.topology import service_of
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-READY_SECONDS, SIGNAL_SECONDS, ANSWER_SECONDS = 240.0, 10.0, 10.0
+READY_SECONDS, SIGNAL_SECONDS, ANSWER_SECONDS, KUBELET_SECONDS = 240.0, 10.0, 10.0, 1.0
+POLL_SECONDS = 0.3
 # Of the connections to shells, which have no such setting.
 websocket.setdefaulttimeout(ANSWER_SECONDS)
+# Evicted pods have failed, and stay.
+RUNS = [("fieldSelector", "status.phase!=Failed,status.phase!=Succeeded")]
 SIGNALS = {"kill": "KILL", "stop": "TERM", "freeze": "STOP", "thaw": "CONT"}
 
 
@@ -52,10 +57,13 @@ class Api:
                 load_kube_config(config)
                 found = list_kube_config_contexts(config)[1]["context"].get("namespace", "default")
             self.namespace = namespace or found
-        except (ConfigException, OSError, KeyError) as error:
-            said = str(error).rstrip(".")
+        except Exception as error:  # noqa: BLE001 - the client fails in many ways at a file that is no kubeconfig
+            said = in_one_line(error).rstrip(".")
             raise StackError(f"--stack kubernetes: {said}; set KUBECONFIG, or run it in a pod") from None
-        self._client = ApiClient()
+        configuration = Configuration.get_default_copy()
+        # The client would ask a slow server four times.
+        configuration.retries = False
+        self._client = ApiClient(configuration)
 
     @cached_property
     def _roots(self) -> dict[str, str]:
@@ -63,7 +71,7 @@ class Api:
         groups = self.call("/apis")["groups"]
         return {"": "api/v1", **{each["name"]: f"apis/{each['preferredVersion']['groupVersion']}" for each in groups}}
 
-    def call(self, path: str, method: str = "GET", **more: Any) -> Any:
+    def call(self, path: str, method: str = "GET", *, seconds: float = ANSWER_SECONDS, **more: Any) -> Any:
         """Raises StackError, which names verb and resource if the account lacks a right."""
         with api_errors():
             return self._client.call_api(
@@ -72,7 +80,8 @@ class Api:
                 auth_settings=["BearerToken"],
                 response_type="object",
                 _return_http_data_only=True,
-                _request_timeout=ANSWER_SECONDS,
+                # The client takes one number only if it is an int.
+                _request_timeout=(seconds, seconds),
                 **more,
             )
 
@@ -87,7 +96,7 @@ class Api:
     def list(self, resource: str) -> Sequence[Object]:
         """Returns the objects of a resource, as in `path`; none if there is no such."""
         try:
-            found = self.call(self.path(resource))
+            found = self.call(self.path(resource), query_params=RUNS if resource == PODS else [])
         except NotThere:
             return []
         return found.get("items", [found])  # type: ignore[no-any-return]
@@ -128,24 +137,27 @@ class KubernetesStack(ExternalStack):
         self.name = f"kubernetes:{self._api.namespace}"
         self._folder = Path(tempfile.mkdtemp(prefix="sinkbench-kubernetes-"))
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
-        self._pods: Mapping[str, Sequence[str]] = {}
+        self._pods: Mapping[str, str] = {}
         self._jvms = PodJvms(partial(self._api.shell, command=COMMAND, stdin=True, stdout=True, stderr=False))
         self._discover()
 
     def _discover(self) -> None:
         """Reads addresses, credentials and pods, which change with a pod. StackError until all are there again."""
         found, path = find(self._api.namespace, self._api.list), self._folder / "stack.yaml"
-        if lacking := [name for name, pods in self._pods.items() if len(found.pods.get(name, ())) < len(pods)]:
-            raise StackError(f"{self.name}: {', '.join(lacking)} lacks a pod")
+        if lacking := self._pods.keys() - found.pods.keys():
+            raise StackError(f"{self.name}: {', '.join(sorted(lacking))} lacks a pod")
         for name, text in {**found.files, path.name: json.dumps(found.sections, indent=2)}.items():
             (self._folder / name).write_text(text, encoding="utf-8")
         super().__init__(path)
+        there = self._there()
         workers = {url.removeprefix("http://"): name for name, url in self._endpoints.connect.items()}
+        # Strimzi's workers name themselves by their pods' DNS names.
+        workers |= {dns_name(there[pod], self._api.namespace): node for node, pod in found.pods.items() if pod in there}
         changes = KafkaConnectors(self._api, found.declares) if found.declares else None
         self._endpoints = replace(self._endpoints, worker_ids=workers, stack_file=None, connector_changes=changes)
         self._lines = dict.fromkeys(checks(self._endpoints, loadgens=True), self.name)
         self._pods = found.pods
-        self._lives = {name: lives_of(each) for name, each in self._there().items()}
+        self._lives = {name: lives_of(each) for name, each in there.items()}
 
     def _there(self) -> dict[str, Object]:
         return {name_of(each): each for each in self._api.list(PODS)}
@@ -163,49 +175,50 @@ class KubernetesStack(ExternalStack):
         return [ServiceState(node, "dead", None, said) for node, said in changes.items()]
 
     def _changes(self, there: Mapping[str, Object]) -> dict[str, str]:
-        found = {
-            node: [said for name in pods if (said := change(name, self._lives.get(name), there.get(name)))]
-            for node, pods in self._pods.items()
-        }
-        return {node: "; ".join(lines) for node, lines in found.items() if lines}
+        found = {node: change(pod, self._lives.get(pod), there.get(pod)) for node, pod in self._pods.items()}
+        return {node: said for node, said in found.items() if said}
 
     def usage(self) -> Usage:
         there = self._there()
-        used: dict[str, dict[str, float]] = {}
-        # Without the right to ask the kubelets nothing is visible.
-        with contextlib.suppress(StackError):
-            used = self._used(there)
+        used, changes = self._used(there)[0], self._changes(there)
         jvms = self._jvms.seconds([each for name, each in there.items() if name in self._lives])
-        whole, parts = (
-            {node: together([figures.get(name, {}) for name in pods]) for node, pods in self._pods.items()}
-            for figures in (used, jvms)
-        )
+        parts = {node: jvms[pod] for node, pod in self._pods.items() if pod in jvms}
         # Without one of its nodes a service's time would fall.
-        lacking = {service_of(node) for node, found in parts.items() if not found}
+        lacking = {service_of(node) for node in self._pods.keys() - parts.keys()}
+        cpu_seconds, memory_bytes = (
+            {node: used[pod][what] for node, pod in self._pods.items() if what in used.get(pod, {})}
+            for what in ("seconds", "resident")
+        )
         return Usage(
-            cpu_seconds={node: found.get("seconds") for node, found in whole.items()},
+            cpu_seconds={**cpu_seconds, **dict.fromkeys(changes)},
             jvm_cpu_seconds={node: found for node, found in parts.items() if service_of(node) not in lacking},
-            memory_bytes={node: found.get("resident") for node, found in whole.items()},
-            troubles=self._changes(there),
+            memory_bytes=memory_bytes,
+            troubles=changes,
         )
 
-    def _used(self, there: Mapping[str, Object]) -> dict[str, dict[str, float]]:
-        """By pod, as in `used_by_pods`. Raises StackError, with the right that is missing."""
+    def _used(self, there: Mapping[str, Object]) -> tuple[dict[str, dict[str, float]], list[str]]:
+        """By pod, as in `used_by_pods`, of the kubelets that answer, and what others say, such as a missing right."""
+        kubelets = {name: there[name]["spec"].get("nodeName") for name in self._pods.values() if name in there}
+        answers = at_once({each: partial(self._summary, each) for each in set(kubelets.values()) - {None}})
         found: dict[str, dict[str, float]] = {}
-        for kubelet in sorted({each["spec"]["nodeName"] for each in there.values() if "nodeName" in each["spec"]}):
-            path = f"/api/v1/nodes/{kubelet}/proxy/stats/summary"
-            asked = self._api.call(path, query_params=[("only_cpu_and_memory", "true")])
-            found |= used_by_pods(asked, self._api.namespace)
-        return found
+        for each in answers.values():
+            found |= {} if isinstance(each, str) else used_by_pods(each, self._api.namespace)
+        return found, sorted({each for each in answers.values() if isinstance(each, str)})
+
+    def _summary(self, kubelet: str) -> Any:
+        path, query = f"/api/v1/nodes/{kubelet}/proxy/stats/summary", [("only_cpu_and_memory", "true")]
+        try:
+            return self._api.call(path, query_params=query, seconds=KUBELET_SECONDS)
+        except StackError as error:
+            return str(error)
 
     def facts(self) -> Facts:
-        there, unmeasured = self._there(), ["free disk space of the services"]
-        try:
-            self._used(there)
-        except StackError as error:
-            unmeasured = [*self._unmeasured(), str(error)]
-        pods = {node: [there[name] for name in names if name in there] for node, names in self._pods.items()}
-        return Facts(unmeasured=tuple(unmeasured), allowances={node: allowance(each) for node, each in pods.items()})
+        there = self._there()
+        refused = self._used(there)[1]
+        unmeasured = (*self._unmeasured(), *refused) if refused else ("free disk space of the services",)
+        # The pods of a service have the same.
+        allowances = {service_of(node): allowance(there[pod]) for node, pod in self._pods.items() if pod in there}
+        return Facts(unmeasured=unmeasured, allowances=allowances)
 
     def down(self) -> None:
         raise StackError(
@@ -221,13 +234,15 @@ class KubernetesStack(ExternalStack):
         return str(self._api.call(path, query_params=[("tailLines", lines)]))
 
     def _pod(self, service: str) -> str:
-        if not (found := self._pods.get(service)):
+        """The pod of a node, or of a service the primary's, else the first."""
+        found, there = [pod for node, pod in self._pods.items() if service in (node, service_of(node))], self._there()
+        if not found:
             raise StackError(f"{service}: has no pod in {self.name}; there are {', '.join(self._pods)}")
-        return found[0]
+        return max(found, key=lambda each: is_primary(there.get(each)))
 
     @property
     def faults(self) -> Faults:  # type: ignore[override]
-        return Faults(self._act, self._wait_for)
+        return Faults(self._act, self._wait_for, restarts=True)
 
     def _act(self, what: str, service: str) -> None:
         """Signals the container's processes if the pod shares their namespace, else deletes the pod: Kubernetes starts
@@ -247,6 +262,12 @@ class KubernetesStack(ExternalStack):
             self._api.call(self._api.path(f"pods/{name}"), "DELETE", query_params=grace)
         else:
             raise StackError(f"{service}: pod {name} does not share its process namespace, so nothing can {what} it")
+        deadline = time.monotonic() + READY_SECONDS
+        # Until then it may still answer.
+        while what in ("kill", "stop") and not change(name, lives_of(pod), self._there().get(name)):
+            if time.monotonic() > deadline:
+                raise StackError(f"{service}: pod {name} still runs after {READY_SECONDS:.0f} s")
+            time.sleep(POLL_SECONDS)
 
     def _wait_for(self, service: str) -> None:
         """Waits until the service answers, in the same pod or in the one that replaces it."""
@@ -265,15 +286,15 @@ class KubernetesStack(ExternalStack):
 def used_by_pods(summary: Mapping[str, Any], namespace: str) -> dict[str, dict[str, float]]:
     """CPU `seconds` since their start and `resident` bytes of a namespace's pods, from a kubelet's `stats/summary`.
 
-    It adds up the containers, whose readings are newer than those of the pod."""
-    found = {}
-    for pod in summary.get("pods", []):
-        containers = [each for each in pod.get("containers", []) if "usageCoreNanoSeconds" in each.get("cpu", {})]
-        if pod["podRef"]["namespace"] == namespace and containers:
-            seconds = sum(each["cpu"]["usageCoreNanoSeconds"] for each in containers) / 1e9
-            resident = sum(each.get("memory", {}).get("rssBytes", 0) for each in containers)
-            found[pod["podRef"]["name"]] = {"seconds": seconds, "resident": float(resident)}
-    return found
+    It adds up the containers, whose readings are newer than those of the pod; what one of them lacks is left out."""
+    of_pods = {each["podRef"]["name"]: each for each in summary["pods"] if each["podRef"]["namespace"] == namespace}
+    return {name: together([_used(each) for each in pod.get("containers", [])]) for name, pod in of_pods.items()}
+
+
+def _used(container: Mapping[str, Any]) -> dict[str, float]:
+    used, resident = container.get("cpu", {}).get("usageCoreNanoSeconds"), container.get("memory", {}).get("rssBytes")
+    found = {"seconds": used and used / 1e9, "resident": resident and float(resident)}
+    return {what: each for what, each in found.items() if each is not None}
 
 
 def together(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -300,8 +321,18 @@ def change(name: str, before: tuple[str, int] | None, now: Object | None) -> str
     return f"was started again in pod {name}{why}"
 
 
-def allowance(pods: Sequence[Object]) -> Allowance:
-    """The limits of a service's pods together; None for what one of them has no limit of."""
-    limits = [each.get("resources", {}).get("limits", {}) for pod in pods for each in pod["spec"]["containers"]]
+def dns_name(pod: Object, namespace: str) -> str:
+    """The address of a Connect worker in a pod of a StrimziPodSet, as the worker names itself."""
+    return f"{pod['spec'].get('hostname', name_of(pod))}.{pod['spec'].get('subdomain')}.{namespace}.svc:8083"
+
+
+def is_primary(pod: Object | None) -> bool:
+    """Whether it has the primary of a Cluster of CloudNativePG."""
+    return pod is not None and pod["metadata"].get("labels", {}).get("cnpg.io/instanceRole") == "primary"
+
+
+def allowance(pod: Object) -> Allowance:
+    """The limits of a pod's containers together; None for what one of them has no limit of."""
+    limits = [each.get("resources", {}).get("limits", {}) for each in pod["spec"]["containers"]]
     found = together([{what: float(parse_quantity(most)) for what, most in each.items()} for each in limits])
     return Allowance(found.get("cpu"), int(found["memory"]) if "memory" in found else None)

@@ -34,13 +34,13 @@ class NotThere(StackError):
 
 @dataclass
 class Found:
-    """A stack file's `sections`, in which {file: NAME} means `files`; `pods` of each service's node; the
-    KafkaConnect that `declares` its connectors as resources, or ""."""
+    """A stack file's `sections`, in which {file: NAME} means `files`; the pod of each node in `pods`; the KafkaConnect
+    that `declares` its connectors as resources, or ""."""
 
     list_of: List
     sections: dict[str, dict[str, Any]] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
-    pods: dict[str, list[str]] = field(default_factory=dict)
+    pods: dict[str, str] = field(default_factory=dict)
     declares: str = ""
 
     def running(self, labels: Object) -> list[Object]:
@@ -53,15 +53,15 @@ class Found:
         return sorted(mine, key=lambda each: (len(name_of(each)), name_of(each)))
 
     def add(self, service: str, labels: Object, section: Object, of_each: Object | None = None) -> None:
-        """Adds a service by its section, which gets `of_each` for the address of each of its pods, and by these. Each
-        pod is a node if it has one of the section's `urls`, as in a stack file."""
+        """Adds a service by its section, which gets `of_each` for the address of each of its pods, and by these. They
+        are numbered as nodes if there are several, or if they have the section's `urls`, as in a stack file."""
         pods = self.running(labels)
         if of_each and not pods:
             raise StackError(f"{service}: none of its pods has an address yet; wait until it runs")
         lists = {key: [text.format(each["status"]["podIP"]) for each in pods] for key, text in (of_each or {}).items()}
         self.sections[service] = {**section, **lists}
-        nodes = {f"{service}-{number}": [name_of(each)] for number, each in enumerate(pods, 1)}
-        self.pods |= nodes if "urls" in lists else {service: [name_of(each) for each in pods]}
+        for number, each in enumerate(pods, 1):
+            self.pods[f"{service}-{number}" if "urls" in lists or len(pods) > 1 else service] = name_of(each)
 
     def file(self, name: str, text: str) -> dict[str, str]:
         self.files[name] = text
@@ -92,7 +92,8 @@ def find(namespace: str, list_of: List) -> Found:
 
     _add_own(found)
     if kafka := one("kafkas.kafka.strimzi.io"):
-        labels = {STRIMZI: name_of(kafka), "strimzi.io/kind": "Kafka"}
+        # Other pods of a Kafka, such as the entity operator's, are of other types.
+        labels = {STRIMZI: name_of(kafka), "strimzi.io/component-type": "kafka"}
         found.add("kafka", labels, _kafka(kafka, found))
     if connect := one("kafkaconnects.kafka.strimzi.io"):
         ready(connect)
@@ -159,7 +160,7 @@ def _add_pooler(pooler: Object, namespace: str, found: Found) -> None:
 def _variables(found: Found) -> dict[str, Any]:
     """What connector files need of the environment and the workers' containers lack; of Elasticsearch all, since a
     stack file without it means no user."""
-    workers = {pod for node, pods in found.pods.items() if node.startswith("connect-") for pod in pods}
+    workers = {pod for node, pod in found.pods.items() if node.startswith("connect-")}
     specs = [each["spec"] for each in found.list_of(PODS) if name_of(each) in workers]
     given = {each["name"] for spec in specs for one in spec.get("containers", []) for each in one.get("env", [])}
     dsns = {name: section["dsn"] for name, section in found.sections.items() if "dsn" in section}
@@ -201,10 +202,13 @@ def _kafka(kafka: Object, found: Found) -> dict[str, Any]:
     if "authentication" in listener:
         protocol = f"SASL_{protocol}"
         users = labelled(found.list_of("kafkausers.kafka.strimzi.io"), {STRIMZI: name})
-        kind = {name_of(each): each.get("spec", {}).get("authentication", {}).get("type") for each in users}
-        user = next((each for each in kind if kind[each] == SCRAM), None)
-        if user is None:
-            raise StackError(f"Kafka {name}: has no KafkaUser with {SCRAM} for sinkbench; create one")
+        with_scram = [
+            name_of(each) for each in users if each.get("spec", {}).get("authentication", {}).get("type") == SCRAM
+        ]
+        user = "sinkbench" if "sinkbench" in with_scram else "".join(with_scram[:1])
+        if len(with_scram) != 1 and user != "sinkbench":
+            there = f"several ({', '.join(with_scram)}), none of them" if with_scram else "none"
+            raise StackError(f"Kafka {name}: of KafkaUsers with {SCRAM} there is {there} named sinkbench; create it")
         password = found.file("kafka.password", found.secret(user, "password"))
         settings |= {"sasl.mechanism": SCRAM.upper(), "sasl.username": user, "sasl.password": password}
     more = {"settings": {"security.protocol": protocol, **settings}} if settings else {}
@@ -233,7 +237,8 @@ def _postgres(cluster: Object, namespace: str, found: Found) -> dict[str, Any]:
         raise StackError(
             f"Cluster {name}: has no instance that is ready: {status.get('phase', 'no operator has acted upon it')}"
         )
-    user, password, database = (found.secret(f"{name}-app", key) for key in ("username", "password", "dbname"))
+    given = cluster["spec"].get("bootstrap", {}).get("initdb", {}).get("secret", {}).get("name", f"{name}-app")
+    user, password, database = (found.secret(given, key) for key in ("username", "password", "dbname"))
     host = f"{status.get('writeService', f'{name}-rw')}.{namespace}.svc"
     dsn = f"host={host} port=5432 dbname={database} user={user}"
     return {"dsn": dsn, "password": found.file("postgres.password", password)}

@@ -1,7 +1,6 @@
 """CPU time of the parts of JVMs in pods, which no metric of Kubernetes has: a shell in each pod's first container reads
 its threads whenever it is asked, and ends with its connection."""
 
-import math
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -62,6 +61,7 @@ class PodJvms:
         self._open = open_shell
         self._shells: dict[str, _Shell] = {}
         self._not_before: dict[str, float] = {}
+        self._waits: dict[str, float] = {}
         self._one_reader = Lock()
 
     def seconds(self, pods: Iterable[Object]) -> dict[str, dict[str, float]]:
@@ -74,14 +74,13 @@ class PodJvms:
         return {name_of(there[uid]): parts for uid, parts in answers.items() if parts is not None}
 
     def _ask(self, uid: str, pod: Object) -> dict[str, float] | None:
-        """None if that fails: then it is tried again later, in a pod that may run a shell and has a JVM."""
+        """None if that fails: it is tried again, after twice as long each time, as a pod may have no JVM or shell."""
         try:
             if uid not in self._shells:
                 self._shells[uid] = _Shell(self._open(pod))
             return self._shells[uid].answer()
-        except (OSError, WebSocketException):
-            self._not_before[uid] = time.monotonic() + RETRY_SECONDS
-        except StackError:
-            self._not_before[uid] = math.inf
+        except (OSError, WebSocketException, StackError):
+            self._waits[uid] = 2 * self._waits.get(uid, RETRY_SECONDS / 2)
+            self._not_before[uid] = time.monotonic() + self._waits[uid]
         self._shells.pop(uid, None)
         return None

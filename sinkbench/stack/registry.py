@@ -131,7 +131,7 @@ class SinkService(ServiceSpec):
 
     section: type[SinkSection]
     about: Callable[[Endpoint], About]
-    usable_cores: Callable[[int, Endpoint], tuple[float, str]] | None = None
+    usable_cores: Callable[[int], tuple[float, str]] | None = None
     measures: str = ""
     supported: Supported | None = None
 

@@ -247,7 +247,7 @@ def bottleneck(found: Measured) -> Bottleneck | None:
         partitions_with_records=None if loaded is None else loaded.partitions_with_records,
         machine_cores=found.machine_cores,
         cpu_limits=found.cpu_limits,
-        usable_cores=found.usable_cores,
+        usable_cores={each.name: each.usable_cores(found.cell.tasks) for each in kind.services if each.usable_cores},
     )
     return cause_of(evidence_of(found.samples, found.records, around, found.stopped.task_metrics), kind.rules)
 

@@ -12,7 +12,7 @@ from sinkbench.analysis.samples import OTHER_CONNECTIONS, OTHER_POOL_CLIENTS, Sa
 from sinkbench.errors import INTERRUPTIONS, ReasonCode, ServiceError, TrialFailed
 from sinkbench.results import Bloat, Durability, Reason, TrialRecord
 from sinkbench.services.failures import in_one_line
-from sinkbench.sinks import SinkBloat, sink_kind
+from sinkbench.sinks import SinkBloat
 from sinkbench.trial.audit import audit, count, diverted, queue_of
 from sinkbench.trial.cluster import read_until
 from sinkbench.trial.following import finish, out_of_memory, pool_of, pooling_of
@@ -70,13 +70,7 @@ def measured(own: Resources) -> Measured:
     with suppress(ServiceError, OSError):
         machine = cluster.stack.usage().machine
     cores = None if machine is None else machine.cores
-    stack, services = cluster.stack, sink_kind(own.cell.sink).services
-    usable = {
-        each.name: each.usable_cores(own.cell.tasks, stack.endpoints.sinks[each.name])
-        for each in services
-        if each.usable_cores and each.name in stack.endpoints.sinks
-    }
-    return Measured(own.names.trial, own.cell, cluster.plan, own.records, cores, stack.facts().cpu_limits, usable)
+    return Measured(own.names.trial, own.cell, cluster.plan, own.records, cores, cluster.stack.facts().cpu_limits)
 
 
 def read_before(own: Resources, notes: Notes) -> Before:

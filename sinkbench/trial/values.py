@@ -216,8 +216,8 @@ class After:
 
 @dataclass(frozen=True)
 class Measured:
-    """Everything that a trial has found so far; `cpu_limits` are cores by service, as `usable_cores`, which say why.
-    `bytes_before` are those of the rows before the trial in its index or table."""
+    """Everything that a trial has found so far; `cpu_limits` are cores by service, `bytes_before` those of the rows
+    before the trial in its index or table."""
 
     trial: str
     cell: Cell
@@ -225,7 +225,6 @@ class Measured:
     records: int
     machine_cores: int | None = None
     cpu_limits: Mapping[str, float] = field(default_factory=dict)
-    usable_cores: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     notes_of_target: Sequence[str] = ()
     bytes_before: int | None = 0
     loaded: Loaded | None = None

@@ -264,7 +264,7 @@ class FakeCluster:
             services=lambda: [ServiceState(name, "dead", None, "", self.exit_code) for name in self.dead],
             dead=lambda: dict.fromkeys(self.dead, ""),
             up=lambda say: self.dead.clear(),
-            faults=SimpleNamespace(do=self.do),
+            faults=SimpleNamespace(do=self.do, restarts=False),
         )
         faults = self.stack.faults
         target = ProxyTarget("127.0.0.1", 5432, {"POSTGRES_PORT": "{port}"})

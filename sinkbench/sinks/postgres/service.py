@@ -111,11 +111,6 @@ def pgbouncer_ready(endpoint: Endpoint, shared: bool, timeout_seconds: float) ->
     return _problem(endpoint, "SELECT true", timeout_seconds)
 
 
-def pgbouncer_cores(_: int, endpoint: Endpoint) -> tuple[float, str]:
-    pods = len(endpoint.options.get(METRICS, "").split())
-    return (float(pods), "that its pods can use, a thread each") if pods > 1 else (1.0, "that its only thread can use")
-
-
 def about(endpoint: Endpoint) -> About:
     # Without its console PgBouncer tells the server's version.
     if METRICS in endpoint.options:
@@ -131,7 +126,7 @@ POSTGRES = SinkService(
     section=Postgres,
     ready=postgres_ready,
     about=about,
-    usable_cores=lambda tasks, _: (float(tasks), "that a process for each task can use"),
+    usable_cores=lambda tasks: (float(tasks), "that a process for each task can use"),
     supported=Supported("13 to 18", (13,), (19,)),
     ports=("postgres_port",),
     script="postgres/run",
@@ -151,7 +146,7 @@ PGBOUNCER = SinkService(
     section=PgBouncer,
     ready=pgbouncer_ready,
     about=about,
-    usable_cores=pgbouncer_cores,
+    usable_cores=lambda tasks: (1.0, "that its only thread can use"),
     measures="connections through a pooler",
     supported=Supported("1.18 and later", (1, 18)),
     ports=("pgbouncer_port",),

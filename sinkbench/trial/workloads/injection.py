@@ -109,7 +109,9 @@ class Injection(Background[None]):
         self._fault = fault
         self._around = around
         self._now = now
-        self._seconds = fault.seconds
+        able = own.cluster.stack.faults
+        by_itself = able is not None and able.restarts and UNDOING.get(fault.what) == "start"
+        self._seconds = 0.0 if by_itself else fault.seconds
         self._events: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self.found = Faulted()
 

@@ -17,7 +17,6 @@ from sinkbench.results import Bottleneck
 from sinkbench.sinks.elasticsearch import nodes as elasticsearch
 from sinkbench.sinks.postgres import clients as postgres
 from sinkbench.sinks.postgres.service import PGBOUNCER, POSTGRES
-from sinkbench.stack import Endpoint
 from tests.support.present import present
 from tests.support.trials import sample as read_sample
 
@@ -33,7 +32,7 @@ def cause_of(evidence: Evidence | None) -> Bottleneck | None:
 
 def seen(**given: Any) -> Evidence:
     """Evidence of three tasks, with what differs."""
-    cores = {each.name: each.usable_cores(3, Endpoint("")) for each in (POSTGRES, PGBOUNCER) if each.usable_cores}
+    cores = {each.name: each.usable_cores(3) for each in (POSTGRES, PGBOUNCER) if each.usable_cores}
     around = {"tasks": 3} | {key: given.pop(key) for key in AROUND & given.keys()}
     parts = {key: given.pop(key) for key in {"rises", "cores", "stalls"} & given.keys()}
     known = {"seconds": 10.0, "rises": {}, "cores": {}, "machine_busy": given.pop("busy", None), "levels": given}

@@ -9,7 +9,6 @@ import pytest
 from sinkbench.errors import ServiceError
 from sinkbench.sinks.postgres import poolmetrics
 from sinkbench.sinks.postgres.clients import PgBouncer
-from sinkbench.sinks.postgres.service import pgbouncer_cores
 from sinkbench.sinks.values import SinkPooling
 from sinkbench.stack import Endpoint
 
@@ -44,10 +43,6 @@ def test_connections_and_waits_of_all_pods_are_those_of_the_metrics(monkeypatch:
     pooler.others = set(sorted(pooler.clients())[:3])
     assert pooler.connections().signs["other_pool_clients"] == 3
     assert pooler.read() == SinkPooling("session", 20, 200)
-
-
-def test_each_pod_has_a_core_for_its_only_thread() -> None:
-    assert pgbouncer_cores(12, ENDPOINT)[0] == 2.0
 
 
 def test_an_exporter_that_reaches_no_pgbouncer_is_not_one_without_clients(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,8 @@ def bench(kind: str, spec: dict[str, Any], **status: Any) -> list[dict[str, Any]
 
 
 def of_operators() -> Objects:
-    kafka = {"strimzi.io/cluster": "bench", "strimzi.io/kind": "Kafka"}
+    kafka = {"strimzi.io/cluster": "bench", "strimzi.io/kind": "Kafka", "strimzi.io/component-type": "kafka"}
+    entities = {**kafka, "strimzi.io/component-type": "entity-operator"}
     connect = {"strimzi.io/cluster": "bench", "strimzi.io/kind": "KafkaConnect"}
     scram, bootstrap = {"authentication": {"type": "scram-sha-512"}}, "bench-kafka-bootstrap.ns.svc"
     asked = [{"name": "tls", "port": 9093, "tls": True, **scram}, {"name": "plain", "port": 9092, "tls": False}]
@@ -70,6 +71,7 @@ def of_operators() -> Objects:
             pod("bench-connect-2", "10.0.0.11", **connect),
             pod("bench-brokers-0", "10.0.0.1", **kafka),
             pod("bench-brokers-1", "10.0.0.2", **kafka),
+            pod("bench-entity-operator-x", "10.0.0.7", **entities),
             pod("bench-es-default-0", "10.0.0.3", **{"elasticsearch.k8s.elastic.co/cluster-name": "bench"}),
             pod("bench-1", "10.0.0.4", **{"cnpg.io/cluster": "bench", "cnpg.io/podRole": "instance"}),
             pod("bench-pooler-x", "10.0.0.5", **{"cnpg.io/poolerName": "bench-pooler"}),
@@ -138,9 +140,16 @@ def test_addresses_are_those_of_the_operators_status() -> None:
         },
     }
     assert found.files["postgres.password"] == "of-sql"
-    assert found.pods["kafka"] == ["bench-brokers-0", "bench-brokers-1"]
-    assert found.pods["connect-1"] == ["bench-connect-2"]
-    assert found.pods["pgbouncer"] == ["bench-pooler-x", "bench-pooler-y"]
+    assert found.pods == {
+        "kafka-1": "bench-brokers-0",
+        "kafka-2": "bench-brokers-1",
+        "connect-1": "bench-connect-2",
+        "connect-2": "bench-connect-10",
+        "elasticsearch": "bench-es-default-0",
+        "postgres": "bench-1",
+        "pgbouncer-1": "bench-pooler-x",
+        "pgbouncer-2": "bench-pooler-y",
+    }
     assert found.declares == ""
 
 
@@ -167,7 +176,7 @@ def test_the_pods_of_the_plain_overlay_are_found_by_their_labels() -> None:
     assert found.sections["connect"]["urls"] == ["http://10.0.0.5:8083", "http://10.0.0.6:8083"]
     assert found.sections["pgbouncer"]["dsn"] == "host=10.96.0.4 port=6432 dbname=pgbouncer user=sinkbench"
     assert found.sections["loadgen"] == {"urls": ["http://10.0.0.7:8090"]}
-    assert (found.pods["kafka"], found.pods["loadgen-1"]) == (["kafka-0"], ["loadgen-x"])
+    assert (found.pods["kafka"], found.pods["loadgen-1"]) == ("kafka-0", "loadgen-x")
 
 
 def test_what_the_workers_have_in_their_environment_stays_theirs() -> None:
@@ -178,6 +187,13 @@ def test_what_the_workers_have_in_their_environment_stays_theirs() -> None:
     variables = found_in(objects).sections["connect"]["variables"]
     assert not {"POSTGRES_HOST", "POSTGRES_PASSWORD"} & set(variables)
     assert (variables["POSTGRES_PORT"], variables["ELASTICSEARCH_HOSTS"]) == ("5432", "10.96.0.2:9200")
+
+
+def test_a_cluster_names_the_secret_of_its_database() -> None:
+    objects = of_operators()
+    objects["clusters.postgresql.cnpg.io"][0]["spec"] = {"bootstrap": {"initdb": {"secret": {"name": "own"}}}}
+    objects["secrets"].append(secret("own", username="me", password="mine", dbname="db"))  # noqa: S106
+    assert found_in(objects).sections["postgres"]["dsn"].endswith("dbname=db user=me")
 
 
 @pytest.mark.parametrize("objects", [of_operators(), of_plain()])
@@ -206,6 +222,16 @@ def _without(resource: str) -> Callable[[Objects], None]:
     return lambda objects: objects.pop(resource) and None
 
 
+def _of_users(*names: str) -> Callable[[Objects], None]:
+    def change(objects: Objects) -> None:
+        del objects["kafkas.kafka.strimzi.io"][0]["spec"]["kafka"]["listeners"][1]
+        (user,) = objects["kafkausers.kafka.strimzi.io"]
+        known = [{**user, "metadata": {**user["metadata"], "name": name}} for name in names]
+        objects["kafkausers.kafka.strimzi.io"] = known
+
+    return change
+
+
 NOT_READY = {"conditions": [{"type": "NotReady", "status": "True", "message": "pool has no nodes"}]}
 UNREACHED = {"health": "unknown", "conditions": [{"status": "False", "message": "Service s has none"}]}
 
@@ -220,9 +246,10 @@ UNREACHED = {"health": "unknown", "conditions": [{"status": "False", "message": 
         (_without("secrets"), "Secret bench-es-http-certs-public: has no ca.crt"),
         (_with("kafkas.kafka.strimzi.io", status=NOT_READY), "Kafka bench: is not ready: pool has no nodes"),
         (_with("kafkaconnects.kafka.strimzi.io", status={}), "is not ready: no operator has acted upon it"),
-        (lambda objects: objects["pods"].__delitem__(slice(6, 8)), "pgbouncer: none of its pods has an address"),
+        (lambda objects: objects["pods"].__delitem__(slice(7, 9)), "pgbouncer: none of its pods has an address"),
         (_with("elasticsearches.elasticsearch.k8s.elastic.co", status=UNREACHED), "unknown, Service s has none; wait"),
         (_with("clusters.postgresql.cnpg.io", status={"phase": "Setting up primary"}), "Setting up primary"),
+        (_of_users("a", "b"), "there is several (a, b), none of them named sinkbench; create it"),
         (_without("pods"), "connect: none of its pods has an address"),
     ],
 )
@@ -241,7 +268,7 @@ def test_cpu_time_is_that_of_the_containers() -> None:
         return {"podRef": {"name": name, "namespace": namespace}, "containers": containers, "cpu": {"time": "old"}}
 
     pods = [used("a", "ns", 1_500_000_000, 500_000_000), used("b", "other", 1), used("starting", "ns")]
-    assert used_by_pods({"pods": pods}, "ns") == {"a": {"seconds": 2.0, "resident": 2000.0}}
+    assert used_by_pods({"pods": pods}, "ns") == {"a": {"seconds": 2.0, "resident": 2000.0}, "starting": {}}
 
 
 def _restarted(count: int, **ended: Any) -> dict[str, Any]:
@@ -262,19 +289,24 @@ def test_a_pod_that_was_started_again_or_is_gone_is_told() -> None:
     assert change("connect-0", None, None) == ""
 
 
-def _limited(*limits: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
-    return [{"spec": {"containers": [{"resources": {"limits": each}}]}} for each in limits]
+def _limited(*limits: Mapping[str, str]) -> Mapping[str, Any]:
+    return {"spec": {"containers": [{"resources": {"limits": each}} for each in limits]}}
 
 
-def test_the_limits_of_pods_add_up_unless_one_has_none() -> None:
+def test_the_limits_of_containers_add_up_unless_one_has_none() -> None:
     two = _limited({"cpu": "500m", "memory": "1Gi"}, {"cpu": "2", "memory": "1Gi"})
     assert allowance(two) == Allowance(2.5, 2 << 30)
     assert allowance(_limited({"cpu": "2"}, {})) == Allowance(None, None)
 
 
-def test_without_a_kubeconfig_one_line_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    with pytest.raises(StackError, match="set KUBECONFIG, or run it in a pod"):
+@pytest.mark.parametrize("text", [None, b"a: [", b"text", b"- a", b"\xff\xfe", b"clusters: {a: b}\ncurrent-context: c"])
+def test_without_a_kubeconfig_one_line_says_what_to_do(
+    text: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if text is not None:
+        (tmp_path / "config").write_bytes(text)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    with pytest.raises(StackError, match=r"^--stack kubernetes: .*set KUBECONFIG, or run it in a pod$"):
         open_stack("kubernetes", Settings())
 
 
