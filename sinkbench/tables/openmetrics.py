@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from prometheus_client.core import Metric
 from prometheus_client.openmetrics.exposition import generate_latest
 
 from sinkbench.metrics.metric import ByService, Export
 from sinkbench.results import RunSummary
+from sinkbench.runs.reader import started_at
 from sinkbench.secrets import redacted
 
 Row = tuple[str, str, Mapping[str, str], float | None]
@@ -16,9 +18,11 @@ Row = tuple[str, str, Mapping[str, str], float | None]
 
 @dataclass(frozen=True)
 class Families:
-    """What prometheus_client collects. A row has a metric's name, meaning, labels and value; None: not known."""
+    """What prometheus_client collects. A row has a metric's name, meaning, labels and value; None: not known. `at` is
+    the time of what is over, in seconds since the epoch."""
 
     rows: Callable[[], Iterable[Row]]
+    at: float | None = None
 
     def collect(self) -> Iterable[Metric]:
         found: dict[str, Metric] = {}
@@ -28,12 +32,13 @@ class Families:
                 bare = name.removesuffix("_info").removesuffix("_total")
                 family = found.setdefault(name, Metric(f"sinkbench_{bare}", meaning, kind))
                 hidden = {label: redacted(text) for label, text in labels.items()}
-                family.add_sample(f"sinkbench_{name}", hidden, float(value))
+                family.add_sample(f"sinkbench_{name}", hidden, float(value), self.at)
         return found.values()
 
 
 def openmetrics(run: RunSummary, columns: Collection[Export], services: Collection[ByService]) -> str:
-    """Numbers in base units, as `sinkbench_cell_latency_p50_seconds`; texts are labels of `sinkbench_cell_info`."""
+    """Numbers in base units, as `sinkbench_cell_latency_p50_seconds`; texts are labels of `sinkbench_cell_info`. Their
+    time is the run's start, as `promtool tsdb create-blocks-from openmetrics` needs one."""
     rows: list[Row] = []
     for cell in run.cells:
         values = {column.name: column.of(cell, run) for column in columns}
@@ -47,5 +52,7 @@ def openmetrics(run: RunSummary, columns: Collection[Export], services: Collecti
             base = re.sub(r"_ms(?=_|$)", "_seconds", name)
             scale = 1 if base == name else 0.001
             rows.append((f"cell_{base}", f"{name} in docs/format.md", labels, value and value * scale))
-    text: str = generate_latest(Families(lambda: rows)).decode()  # type: ignore[no-untyped-call]
+    began = started_at(run.run)
+    families = Families(lambda: rows, datetime.fromisoformat(began).timestamp() if began else None)
+    text: str = generate_latest(families).decode()  # type: ignore[no-untyped-call]
     return text

@@ -13,6 +13,7 @@ import pytest
 
 from sinkbench.cli.main import main
 from sinkbench.errors import EXIT_UNUSABLE
+from sinkbench.stack.kubernetes import Api
 from tests.kubernetes.cluster import done, kubectl
 from tests.support.commands import started
 from tests.support.latest import trials_of
@@ -20,6 +21,7 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("cluster")
 NAMESPACE, OTHER = "sinkbench-test", "of-somebody-else"
+LOADGEN = "app.kubernetes.io/component=loadgen"
 STACK = ("--stack", f"kubernetes:{NAMESPACE}")
 DRAINS = """
 pipelines: [elasticsearch/reference-bulk, postgres/reference-copy]
@@ -40,7 +42,7 @@ trials: 1
 sustain: {records_per_second: 500, seconds: 30}
 drain: {pilot_seconds: 1, warm_up_seconds: 4}
 faults:
-  - {what: kill, target: worker, at_seconds: 5, seconds: 3}
+  - {what: kill, target: worker, at_seconds: 5, seconds: 20}
   - {what: freeze, target: sink, at_seconds: 5, seconds: 4}
 """
 
@@ -133,6 +135,25 @@ def test_a_killed_worker_and_a_frozen_sink_lose_nothing(tmp_path: Path) -> None:
     trials = raced(tmp_path, FAULTS)
     assert len(trials) == 2
     assert all(trial["audit"]["lost"] == 0 for trial in trials)
+    # Kubernetes does not leave it dead for 20 s.
+    assert trials[0]["recovery"]["ended_seconds"] < 15
+
+
+def test_a_pod_that_was_evicted_is_none_of_the_pods() -> None:
+    """It stays, as Failed; so does one that nobody starts again."""
+    labels = {"app.kubernetes.io/part-of": "sinkbench", "app.kubernetes.io/component": "loadgen"}
+    pod = json.loads(done("get", "pods", "--namespace", NAMESPACE, "--output", "json", "--selector", LOADGEN))["items"][
+        0
+    ]
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": {**pod["spec"], "restartPolicy": "Never"}}
+    pod |= {"metadata": {"name": "evicted", "labels": labels}}
+    pod["spec"]["containers"][0] |= {"command": ["false"]}
+    try:
+        done("apply", "--namespace", NAMESPACE, "--filename", "-", given=pod)
+        done("wait", "pod/evicted", "--namespace", NAMESPACE, "--for=jsonpath={.status.phase}=Failed", "--timeout=60s")
+        assert "evicted" not in {each["metadata"]["name"] for each in Api(NAMESPACE).list("pods")}
+    finally:
+        kubectl("delete", "pod", "evicted", "--namespace", NAMESPACE, "--ignore-not-found")
 
 
 def test_an_image_that_cannot_be_pulled_is_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

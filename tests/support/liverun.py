@@ -3,11 +3,14 @@
 import math
 from collections.abc import Iterator
 
+from sinkbench import secrets
 from sinkbench.analysis.samples import Sample
 from sinkbench.live.events import Events, RunStep
+from sinkbench.live.state import LiveRun
 from sinkbench.plan.cells import Cell
 from sinkbench.results import Audit, TrialRecord
-from tests.support.trials import a_cell, sample, trial
+from sinkbench.summary.cells import summarize
+from tests.support.trials import a_cell, run_summary, sample, trial
 
 RUN = "20261121T062102Z-quick"
 INTERVAL_SECONDS = 0.25
@@ -66,3 +69,17 @@ def drained(events: Events, seconds: float) -> None:
     for each in samples(seconds):
         events.progress(each.stored or 0, each.in_topic or 0)
         events.sample(each)
+
+
+def judged() -> LiveRun:
+    """A run in its first cell's second trial, in which a fault has begun and ended."""
+    live = LiveRun()
+    live.begin("20260101T000000Z-quick", [cell.key for cell in CELLS], 3)
+    live.judged(run_summary(*summarize(CELLS, [record(lost=12)])))
+    live.ended(record(lost=12))
+    live.step(RunStep(2, 36, f"{CELLS[0].key}, trial 2 of 3", "trial", (CELLS[0].key,), 750.0))
+    drained(live, 20)
+    secrets.conceal("hunter2-hunter2")
+    live.fault("curl hunter2-hunter2", False)
+    live.fault("curl hunter2-hunter2", True)
+    return live

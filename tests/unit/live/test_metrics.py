@@ -1,21 +1,14 @@
-"""A run's figures as Prometheus reads them, and the dashboard that asks for them."""
-
-import json
-import re
+"""A run's figures as Prometheus reads them; tests/e2e/test_prometheus.py asks a real one."""
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from sinkbench import secrets
 from sinkbench.errors import SettingsError
 from sinkbench.live.events import RunStep
 from sinkbench.live.page import metrics_endpoint
 from sinkbench.live.state import LiveRun
-from sinkbench.settings import CHECKOUT
-from sinkbench.summary.cells import summarize
-from tests.support.liverun import CELLS, drained, record
-from tests.support.trials import run_summary
+from tests.support.liverun import CELLS, drained, judged
 
 
 def asked(live: LiveRun) -> str:
@@ -32,17 +25,7 @@ def found(live: LiveRun) -> dict[tuple[str, ...], float]:
 
 @pytest.fixture
 def live() -> LiveRun:
-    """A run in its first cell's second trial, in which a fault has begun and ended."""
-    live = LiveRun()
-    live.begin("20260101T000000Z-quick", [cell.key for cell in CELLS], 3)
-    live.judged(run_summary(*summarize(CELLS, [record(lost=12)])))
-    live.ended(record(lost=12))
-    live.step(RunStep(2, 36, f"{CELLS[0].key}, trial 2 of 3", "trial", (CELLS[0].key,), 750.0))
-    drained(live, 20)
-    secrets.conceal("hunter2-hunter2")
-    live.fault("curl hunter2-hunter2", False)
-    live.fault("curl hunter2-hunter2", True)
-    return live
+    return judged()
 
 
 def test_another_address_answers_other_machines_and_no_address_is_refused(live: LiveRun) -> None:
@@ -81,15 +64,6 @@ def test_nothing_is_read_between_loads_and_a_step_of_several_cells_names_none(li
     values = found(live)
     assert ("sinkbench_lag_records", "", CELLS[0].pipeline) in values
     assert not any(name == "sinkbench_trial_start_timestamp_seconds" for name, *_ in values)
-
-
-def test_the_dashboard_asks_only_for_metrics_that_there_are(live: LiveRun) -> None:
-    board = json.loads((CHECKOUT / "docs" / "grafana-sinkbench.json").read_text(encoding="utf-8"))
-    asking = [*(target for panel in board["panels"] for target in panel["targets"]), *board["annotations"]["list"]]
-    queries = [each["expr"] for each in asking] + [each["query"] for each in board["templating"]["list"][1:]]
-    names = [set(re.findall(r"\bsinkbench_\w+", query)) for query in queries]
-    assert all(names)
-    assert set().union(*names) <= {name for name, *_ in found(live)}
 
 
 def test_every_metric_has_its_meaning_and_its_type(live: LiveRun) -> None:
