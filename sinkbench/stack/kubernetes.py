@@ -152,7 +152,8 @@ class KubernetesStack(ExternalStack):
         there = self._there()
         workers = {url.removeprefix("http://"): name for name, url in self._endpoints.connect.items()}
         # Strimzi's workers name themselves by their pods' DNS names.
-        workers |= {dns_name(there[pod], self._api.namespace): node for node, pod in found.pods.items() if pod in there}
+        pods = {node: there[pod] for node, pod in found.pods.items() if node in self._endpoints.connect and pod in there}
+        workers |= {dns_name(pod, self._api.namespace): node for node, pod in pods.items()}
         changes = KafkaConnectors(self._api, found.declares) if found.declares else None
         self._endpoints = replace(self._endpoints, worker_ids=workers, stack_file=None, connector_changes=changes)
         self._lines = dict.fromkeys(checks(self._endpoints, loadgens=True), self.name)
