@@ -180,6 +180,5 @@ def _stuck(samples: Sequence[Sample], start: float, end: float, tasks: int) -> f
 def _connections(samples: Sequence[Sample]) -> int | None:
     """The connector's median connections in these samples: to the pooler if one is used."""
     pooled = [each.pool_clients for each in samples if each.pool_clients]
-    direct = [each.backends for each in samples if each.backends is not None]
-    known = pooled or direct
+    known = pooled or [each.backends for each in samples if each.backends is not None]
     return round(statistics.median(known)) if known else None

@@ -282,8 +282,7 @@ def shared_cause(trials: Iterable[Bottleneck | None]) -> Bottleneck | None:
     known = [each for each in trials if each is not None]
     if not known:
         return None
-    named = Counter(cause for each in known for cause in causes_of(each))
-    (cause, count), *rest = named.most_common(2)
+    (cause, count), *rest = Counter(cause for each in known for cause in causes_of(each)).most_common(2)
     first = next((each for each in known if causes_of(each)[0] == cause), known[0])
     other = next((each for each, trials in rest if trials == count), ("", ""))
     text = first.evidence if count == len(known) else f"{first.evidence} (so in {count} of {len(known)} trials)"

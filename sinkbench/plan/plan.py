@@ -198,8 +198,7 @@ def load_plan(path: Path, connectors: Path, pipelines: Sequence[str] = (), *, ke
         if pipelines:
             plan = Plan.model_validate({**content, **_replaced(plan, content, pipelines, known)}, context=context)
     except ValidationError as invalid:
-        mode = source.content.get("mode", "drain")
-        text = source.explain(invalid, MODES.get(str(mode), Mode), MODES)
+        text = source.explain(invalid, MODES.get(str(source.content.get("mode", "drain")), Mode), MODES)
         # What the file has was right.
         told = text if plan is None else re.sub(rf"(?m)^{re.escape(str(path))}:\d+: ", "--pipeline: ", text)
         raise PlanError(told) from None

@@ -221,8 +221,7 @@ class Limits:
 
     def measure(self, of: LimitOf, block: int, recover: Callable[[], bool]) -> None:
         limit = next(each for each in self._journal.limits if (each.sink, each.way) == of)
-        most_compiling = self._plan.drain.compiling_percent / 100
-        found = self.jobs[of].in_block(limit, block, most_compiling, self._events)
+        found = self.jobs[of].in_block(limit, block, self._plan.drain.compiling_percent / 100, self._events)
         if recover() and found.problem is None:
             found = LimitInBlock(block=block, problem="a service died meanwhile")
         self._journal.add_to_limit(limit, found)

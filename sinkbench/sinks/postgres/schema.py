@@ -67,8 +67,7 @@ def remove(connection: Connection, target: str) -> None:
         run(sql.SQL("ALTER TABLE IF EXISTS public.{} SET SCHEMA {}").format(name, name))
         before = _elsewhere(connection, target)
         run(sql.SQL("DROP SCHEMA {} CASCADE").format(name))
-        after = _elsewhere(connection, target)
-        if lost := _missing(before, after):
+        if lost := _missing(before, _elsewhere(connection, target)):
             raise StackError(f"PostgreSQL: {lost} needs what sinkbench has made for {target}; drop that first")
 
 
