@@ -155,8 +155,7 @@ def test_faults_of_services_are_refused_on_clusters_of_others(sinkbench: Run, tm
 def test_a_delay_is_in_every_round_trip_to_the_sink(proxied: LocalStack, tmp_path: Path) -> None:
     own = own_of(proxied, tmp_path, OF_NETWORK)
     with closing(own.cluster), proxied_network(own) as network:
-        url = own.config["connection.url"]
-        where = re.search(r"//([^:/]+):(\d+)/", url)
+        where = re.search(r"//([^:/]+):(\d+)/", own.config["connection.url"])
         parts = conninfo_to_dict(proxied.endpoints.sinks["postgres"].address)
         assert parts["port"] != where[2]
         with psycopg.connect(make_conninfo("", **{**parts, "host": where[1], "port": where[2]})) as connection:

@@ -120,8 +120,7 @@ def test_the_rate_of_a_steady_trial_is_that_between_10_and_90_percent() -> None:
         times, stored = drained(np.ones_like, seed)
         total = int(stored[-1])
         now = drain_rate(times, stored, total, from_seconds=steadiness(times, stored, total).from_seconds)
-        before = drain_rate(times, stored, total)
-        differences.append(present(now) / present(before) - 1)
+        differences.append(present(now) / present(drain_rate(times, stored, total)) - 1)
     assert abs(float(np.mean(differences))) < 0.01
     assert float(np.max(np.abs(differences))) < 0.06
 

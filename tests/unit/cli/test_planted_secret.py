@@ -103,11 +103,10 @@ def kept(tmp_path: Path) -> Path:
     read_connector(connectors / "postgres" / "jdbc.json")
     folder = RunFolder.create(run.parent, load_plan(plan, connectors), connectors)
     record = read_trials(run / "trials.jsonl")[0]
-    why = Bottleneck(component="postgres", cause="WAL", evidence=f"it says {SECRET}")
     told: dict[str, Any] = {
         "notes": [f"a note of {quote(SECRET)}"],
         "overrides": {"connection.password": SECRET},
-        "bottleneck": why,
+        "bottleneck": Bottleneck(component="postgres", cause="WAL", evidence=f"it says {SECRET}"),
         "failure": f'{{"trace": {json.dumps(SECRET)}}}',
     }
     folder.append_trial(record.model_copy(update=told))

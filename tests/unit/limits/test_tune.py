@@ -93,8 +93,7 @@ def point_of(step: LimitStep) -> Point:
 
 @given(halves, st.floats(0.1, 100), st.integers(FIRST.batch + 1, 65_536))
 def test_a_step_that_fails_is_never_taken(half_batch: float, half_connections: float, fails_from: int) -> None:
-    found = tune(Client(half_batch, half_connections, fails_from), FIRST, LARGEST)
-    assert best(found).batch < fails_from
+    assert best(tune(Client(half_batch, half_connections, fails_from), FIRST, LARGEST)).batch < fails_from
 
 
 @given(halves, st.floats(0.1, 100))
