@@ -147,7 +147,8 @@ def add_plugin(what: str, checkout: Path, say: Say) -> tuple[Path, bool]:
         target = plugins / source.name
         if target.exists():
             return target, False
-        (shutil.copytree if source.is_dir() else shutil.copy2)(source, target)
+        copied = shutil.copytree if source.is_dir() else shutil.copy2
+        copied(source, target)
     return target, True
 
 

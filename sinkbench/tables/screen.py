@@ -162,6 +162,7 @@ def rows(summary: RunSummary) -> tuple[list[tuple[str, list[list[str]]]], list[s
             if why:
                 notes.setdefault(kind, []).append(why)
             mark = f" [{list(notes).index(kind) + 1}]" if why else ""
+            connections = " -> ".join(map(str, connection_counts(cell.connections)))
             texts.append(
                 [
                     cell_name(cell, summary),
@@ -169,7 +170,7 @@ def rows(summary: RunSummary) -> tuple[list[tuple[str, list[list[str]]]], list[s
                     f"{state}{mark}",
                     seconds_each(find(cell, "total_cpu_seconds_per_million.median")),
                     whole(find(cell, "disk_bytes_per_record.median")),
-                    " -> ".join(map(str, connection_counts(cell.connections))) or NOT_MEASURED,
+                    connections or NOT_MEASURED,
                     _held_back(cell),
                 ]
             )

@@ -105,7 +105,8 @@ class Ledger(ExitStack):
         `partitions` and `hours`, with `examples` as partition and offset. `behind` are missing ones behind the last
         stored one of their partition, `undeleted` different ones whose last record is a tombstone, `several` keys with
         as many rows as several records. `expired` are rows below the start, `unknown` other rows of no record."""
-        self._database.execute(_sql("compare").format(**_BY_VALUE if by == "value" else _BY_KEY))
+        words = _BY_VALUE if by == "value" else _BY_KEY
+        self._database.execute(_sql("compare").format(**words))
         partitions, (others,) = self._all(_PARTITIONS), self._all(_sql("others").format(by_position=by == "position"))
         sums = {name: sum(each[name] for each in partitions) for name in ("records", *FAULTS)}
         examples = {fault: self._all(_EXAMPLES.format(fault=fault)) for fault in FAULTS}

@@ -129,7 +129,8 @@ def test_connections_that_were_open_before_are_told_from_those_that_come(
 def test_connections_that_are_closing_are_nobodys(stack: LocalStack) -> None:
     pooled = stack.endpoints.sinks["pgbouncer"].address.replace("dbname=pgbouncer", "dbname=sinkbench")
     with with_target(open_sink("postgres", stack.endpoints, CHECKOUT), TARGET) as postgres:
-        threading.Timer(1.0, psycopg.connect(pooled, prepare_threshold=None).close).start()
+        held = psycopg.connect(pooled, prepare_threshold=None)
+        threading.Timer(1.0, held.close).start()
         postgres.capabilities.others.exclude_existing()
         assert OTHER_POOL_CLIENTS not in postgres.read(TARGET).signs
 

@@ -38,7 +38,8 @@ def test_what_goes_through_no_pooler_has_no_waits() -> None:
 def test_what_was_not_read_twice_has_begun_anew_or_had_no_query_is_not_known() -> None:
     once = waits([sample(**counted(2.0, 10, 10)), sample()])
     again = waits([sample(**counted(2.0, 10, 10)), sample(**counted(1.0, 20, 20))])
-    assert once == again == waits([sample(**counted(1.0, 5, 5)), sample(**counted(1.0, 5, 5))]) == Pool()
+    none = waits([sample(**counted(1.0, 5, 5)), sample(**counted(1.0, 5, 5))])
+    assert once == again == none == Pool()
 
 
 def test_whose_the_waits_are_is_not_known_where_others_have_clients() -> None:

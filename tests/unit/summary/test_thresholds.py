@@ -96,7 +96,8 @@ def test_a_failure_decides_the_exit_code_and_a_pipeline_without_trials_is_not_de
     assert section.parts == threshold_lines(kept)
     suite = ET.fromstring(junit(kept))  # noqa: S314 - written here
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("4", "1", "1")
-    assert [(case.get("classname"), case.get("name"), [each.tag for each in case]) for case in suite] == [
+    cases = [(case.get("classname"), case.get("name"), [each.tag for each in case]) for case in suite]
+    assert cases == [
         (JDBC.key, "checks", []),
         (JDBC.key, "lost == 0", []),
         (JDBC.key, "records_per_second > 20000", ["failure"]),
