@@ -15,7 +15,7 @@ from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import NAMES, index_with, one_trial
 from tests.e2e.races import remove_connectors
 from tests.support.commands import Run, refuses, succeeded
-from tests.support.silent import At
+from tests.support.observers import At
 from tests.support.waiting import until
 
 RECORDS, STORED = 200, 128

@@ -28,8 +28,8 @@ from tests.e2e.onetrial import one_trial
 from tests.e2e.otherservices import sasl_broker
 from tests.e2e.tlsdoor import door
 from tests.support.commands import Run, succeeded
+from tests.support.observers import At
 from tests.support.processwatch import Watch
-from tests.support.silent import At
 from tests.support.trials import plan_of, quick_plan
 
 HTTP_PASSWORD = "swordfish-of-the-doors"  # noqa: S105

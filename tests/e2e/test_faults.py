@@ -26,13 +26,13 @@ from sinkbench.sinks import Destination, Refused, open_sink, open_writer, sink_k
 from sinkbench.stack.assembly import checks
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
+from sinkbench.trial.observer import Observer
 from sinkbench.trial.resources import Resources, create_target
 from sinkbench.trial.workload import disk_to_fill, proxied_network
 from tests.e2e.hands import with_target
 from tests.e2e.onetrial import NAMES, one_trial
 from tests.e2e.races import SOON_MISSED, in_a_drain, left_behind
 from tests.support.commands import Run, refuses, succeeded
-from tests.support.silent import Silent
 from tests.support.trials import plan_in
 from tests.support.waiting import until
 
@@ -90,7 +90,7 @@ def test_a_sink_that_hangs_one_that_refuses_and_a_restart_by_hand_lose_nothing_a
 def own_of(stack: LocalStack, folder: Path, text: str, which: int = 0) -> Resources:
     """What a trial of a thousand records of one of the plan's cells has on a stack; its cluster is to be closed."""
     plan = plan_in(folder, text)
-    return Resources(Cluster(stack, plan, CHECKOUT), expand(plan, stack.workers)[which], NAMES, 1_000, Silent())
+    return Resources(Cluster(stack, plan, CHECKOUT), expand(plan, stack.workers)[which], NAMES, 1_000, Observer())
 
 
 def check_recovered(stack: LocalStack, record: TrialRecord, target: str) -> None:

@@ -19,7 +19,7 @@ from tests.e2e import races
 from tests.e2e.onetrial import one_trial
 from tests.support.commands import Run
 from tests.support.latest import summary_of, trials_of
-from tests.support.silent import When
+from tests.support.observers import When
 from tests.support.trials import config_of, quick_plan
 
 CONNECTIONS = """

@@ -17,7 +17,7 @@ from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
 from tests.e2e.onetrial import NAMES, one_trial
 from tests.e2e.races import a_race, left_behind, wait_for_draining
-from tests.support.silent import At
+from tests.support.observers import At
 from tests.support.trials import plan_of
 
 TARGET = NAMES.target
