@@ -83,8 +83,7 @@ def database_replication(follows: bool, names: str, standbys: Sequence[Standby])
         )
         fix = "promote it, or point the stack and the connectors at the primary"
         return ReplicationState((Broken(ReasonCode.WRITES_TO_STANDBY, text, fix),))
-    needed = waited_for(names)
-    if not needed:
+    if not (needed := waited_for(names)):
         return ReplicationState(copies=1, asked=1, alone=True)
     if any(each.state is None or each.sync_state is None for each in standbys):
         why = "this user does not see pg_stat_replication; GRANT pg_read_all_stats to it"

@@ -278,8 +278,7 @@ def read_connector(path: Path) -> dict[str, Any]:
 
 def load_queries(folder: Path) -> list[Query]:
     """Reads the queries of a folder, sorted by file name. Raises PlanError with a line for each mistake."""
-    files = sorted(folder.glob("*.yaml"))
-    if not files:
+    if not (files := sorted(folder.glob("*.yaml"))):
         raise PlanError(f"{folder}: there is no query in it; put one there as a file NAME.yaml, or leave queries out")
     sources = (YamlFile(path, "query", PlanError) for path in files)
     return [each.as_model(Query, {**each.content, "name": each.path.stem}) for each in sources]

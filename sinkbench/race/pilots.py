@@ -42,8 +42,7 @@ WARM_AT_ONCE = 0.1
 
 def recover(cluster: Cluster, events: Events) -> bool:
     """Restarts dead services, or waits until others restart them, and reconnects. Returns whether any was dead."""
-    dead = cluster.stack.dead()
-    if not dead:
+    if not (dead := cluster.stack.dead()):
         return False
     if cluster.stack.endpoints.shared:
         events.say(f"{' and '.join(dead)} did not answer; waiting up to {RETURN_SECONDS:.0f} s")

@@ -198,8 +198,7 @@ class Change:
     def ratio(self) -> tuple[float, float, float] | None:
         """The second's rate to the first's, and its lowest and highest: the interval, or by trials. That of the fastest
         trials alone if one of them is not final; None if there is none."""
-        pair = pair_of(self.first, self.second)
-        if pair is None:
+        if (pair := pair_of(self.first, self.second)) is None:
             first, second = fastest_trial(self.first), fastest_trial(self.second)
             return (second / first,) * 3 if first and second else None
         estimate, interval = pair.ratio.estimate, pair.ratio.interval

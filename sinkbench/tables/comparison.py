@@ -128,8 +128,7 @@ def runs_table(rows: Sequence[RunRow]) -> str:
 
 
 def _told(row: RunRow) -> tuple[str, ...]:
-    summary = row.summary
-    if summary is None:
+    if (summary := row.summary) is None:
         return *([NOT_MEASURED] * 6), " ".join(row.damage.split())
     return (
         summary.plan.name,

@@ -49,8 +49,7 @@ def _rests_on(latency: LatencyMs) -> str:
 
 def price_lines(summary: RunSummary) -> list[str]:
     """The prices used for costs, in a line, and why cells have no cost; empty for a run without prices."""
-    prices = summary.prices
-    if prices is None:
+    if (prices := summary.prices) is None:
         return []
     months = "1 month" if prices.kept_months == 1 else f"{prices.kept_months:g} months"
     said = {
