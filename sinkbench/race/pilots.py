@@ -138,9 +138,8 @@ class Pilots:
             self._journal.add_sink(cell.sink, _but_set(self._cluster.sink(cell.sink).settings(names.target, {}), cell))
         if died is not None or found.records_per_second is None:
             self._events.say(f"pilot of {cell.place}: {died or found.problem}")
-        if found.records_per_second is None:
-            return found
-        sizes.learn(cell.place, found.records_per_second)
+        if found.records_per_second is not None:
+            sizes.learn(cell.place, found.records_per_second)
         return found
 
     def _calibrate(self, records_per_second: float) -> None:

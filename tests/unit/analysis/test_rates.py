@@ -96,11 +96,8 @@ def drained(shape: Shape, seed: int, noise: float = 0.2, seconds: float = SECOND
 
 
 def judged(shape: Shape, noise: float = 0.2, seconds: float = SECONDS) -> list[Steadiness]:
-    found = []
-    for seed in range(CURVES):
-        times, stored = drained(shape, seed, noise, seconds)
-        found.append(steadiness(times, stored, int(stored[-1])))
-    return found
+    curves = (drained(shape, seed, noise, seconds) for seed in range(CURVES))
+    return [steadiness(times, stored, int(stored[-1])) for times, stored in curves]
 
 
 def share_of_steady(found: list[Steadiness]) -> float:
