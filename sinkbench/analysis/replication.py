@@ -116,8 +116,7 @@ def index_replication(copies: Sequence[ShardCopy], nodes: Collection[str] | None
     broken = []
     asked = max(Counter(each.shard for each in copies).values(), default=0)
     there = [each for each in copies if each.state in (STARTED, RELOCATING)]
-    missing = [each for each in copies if each.state == UNASSIGNED]
-    if missing:
+    if missing := [each for each in copies if each.state == UNASSIGNED]:
         status = "red" if any(each.primary for each in missing) else "yellow"
         told = few_of([_in_words(each) for each in missing])
         few = nodes is not None and len(nodes) < asked

@@ -44,8 +44,7 @@ def stalls(samples: Sequence[Sample], records: int) -> list[Stall]:
         return []
     times, counts = progress(*stored_counts(samples))
     rises = [float(at) for at, rise in zip(times[1:], np.diff(counts), strict=True) if rise > 0]
-    gaps = [(before, after - before) for before, after in pairwise(rises)]
-    if not gaps:
+    if not (gaps := [(before, after - before) for before, after in pairwise(rises)]):
         return []
     usual = statistics.median(seconds for _, seconds in gaps)
     silent, first = silences(samples), samples[0].seconds

@@ -56,8 +56,7 @@ def await_ready(
         for name in [name for name, reason in reasons.items() if reason is None]:
             ready.add(name)
             say(f"{name} is ready")
-        left = [name for name in names if name not in ready]
-        if not left:
+        if not (left := [name for name in names if name not in ready]):
             return
         down = ended()
         for name in left:

@@ -152,8 +152,7 @@ def _pair(faster: CellSummary, slower: CellSummary) -> Pair | None:
         return None
     # A capacity is one search: its confirming rates are no sample of it.
     blocks = [rate.by_block() if faster.mode == "drain" else {} for rate in (fast, slow)]
-    ratio = ratio_of(slower.cell, blocks[0], blocks[1], fast.median / slow.median)
-    if ratio is None:
+    if (ratio := ratio_of(slower.cell, blocks[0], blocks[1], fast.median / slow.median)) is None:
         return None
     return Pair(faster, slower, ratio, fast.low / slow.high, fast.high / max(slow.low, 1e-9))
 

@@ -102,8 +102,7 @@ def _elsewhere(connection: Connection, schema: str) -> dict[tuple[str, int], str
 
 def _checked_table(connection: Connection, schema: str) -> int:
     """The OID of the table that the file created. Raises TargetError if it lacks something."""
-    found = connection.execute(read_sql("table"), [schema, SCHEMA_TABLE]).fetchall()
-    if not found:
+    if not (found := connection.execute(read_sql("table"), [schema, SCHEMA_TABLE]).fetchall()):
         raise TargetError(f"it makes no table {SCHEMA_TABLE}")
     ((table, is_table, has_identity),) = found
     if not is_table:
