@@ -158,10 +158,7 @@ def test_what_changes_until_the_end_never_becomes_steady(shape: Shape) -> None:
 
 @pytest.mark.parametrize("place", [0.2, 0.45, 0.7])
 def test_a_stall_is_not_warm_up_and_stays_in_the_rate(place: float) -> None:
-    def stalled(share: np.ndarray) -> np.ndarray:
-        return np.where((share > place) & (share < place + 0.1), 0.0, 1.0)
-
-    found = judged(stalled, noise=0.1)
+    found = judged(lambda share: np.where((share > place) & (share < place + 0.1), 0.0, 1.0), noise=0.1)
     assert share_of_steady(found) >= 0.9
     assert np.median([each.warm_up_seconds for each in found if each.warm_up_seconds is not None]) == 0
 
