@@ -89,12 +89,11 @@ class Schedule:
 
     def behind(self, sent: int, now_us: int) -> Behind:
         """How far a load that has sent so many records, as were counted, is behind."""
-        unsent = int(max(0, min(self.due_count(now_us), self._asked) - sent))
         return Behind(
             max_ms=self._max_us / 1000,
             records_late=self._late,
             late_ms=LATE_MS,
-            records_unsent=unsent,
+            records_unsent=int(max(0, min(self.due_count(now_us), self._asked) - sent)),
             records_in_time=self._in_time,
         )
 
@@ -180,8 +179,7 @@ class _Run:
             self.maker = RecordMaker(load) if load.changes is None else ChangeMaker(load, load.changes)
         prepare_topic(load, settings, self.maker.largest_bytes)
         self.delivery = Delivery(open_producer(load, settings, self.maker.largest_bytes), load.topic)
-        room = MOST_IN_FLIGHT_BYTES // self.maker.mean_bytes
-        self._most_in_flight = max(1, min(MOST_IN_FLIGHT, room))
+        self._most_in_flight = max(1, min(MOST_IN_FLIGHT, MOST_IN_FLIGHT_BYTES // self.maker.mean_bytes))
         self._made = 0
         self._asked: float = load.asked or math.inf
         # Due and sent times: the wall clock's at the start plus monotonic time. No step of the wall clock moves them.

@@ -77,8 +77,7 @@ class Wording:
         if has_envelope(self.form):
             source = _source(sent_us)
             times = {name: source[name] for name in ("ts_ms", "ts_us", "ts_ns")}
-            rest = {"source": source, "transaction": None, "op": "c", **times}
-            closing = ", " + json.dumps(rest)[1:]
+            closing = ", " + json.dumps({"source": source, "transaction": None, "op": "c", **times})[1:]
         return closing + "}" if has_schema(self.form) else closing
 
 

@@ -11,8 +11,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     it is the shortest name that contains `name`: `jdbc` finds `postgres/jdbc`."""
     by_folded = {candidate.casefold(): candidate for candidate in sorted(known, reverse=True)}
     folded = name.casefold()
-    close = difflib.get_close_matches(folded, sorted(by_folded), n=1, cutoff=0.6)
-    if close:
+    if close := difflib.get_close_matches(folded, sorted(by_folded), n=1, cutoff=0.6):
         return by_folded[close[0]]
     holding = [candidate for candidate in sorted(by_folded) if folded and folded in candidate]
     return by_folded[min(holding, key=len)] if holding else None
@@ -21,8 +20,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Returns the end of a message: "; did you mean ...", else "; known: ...", else ""."""
     names = sorted(known)
-    found = nearest(name, names)
-    if found is not None:
+    if (found := nearest(name, names)) is not None:
         return f"; did you mean '{found}'?"
     if not names:
         return ""

@@ -95,8 +95,7 @@ def read_topic(address: TopicAddress, settings: Mapping[str, str], most_bytes: i
             if time.monotonic() - moved > SILENT_SECONDS:
                 raise DatasetError(f"{name}: nothing more comes of it for {SILENT_SECONDS:g} s; check its brokers")
             for message in some:
-                error = message.error()
-                if error is None:
+                if (error := message.error()) is None:
                     partitions[message.partition()].take(message)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     # Transaction markers take offsets, too.

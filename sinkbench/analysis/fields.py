@@ -106,8 +106,7 @@ def survey(records: Iterable[Mapping[str, Any]]) -> Survey:
             paths.add(path)
             if value is not None:
                 _see(seen.setdefault(path, _Seen()), number, value, in_list)
-    above = {path[:length] for path in paths for length in range(1, len(path))}
-    values = above & seen.keys()
+    values = {path[:length] for path in paths for length in range(1, len(path))} & seen.keys()
     fields = [_field(path, each, values) for path, each in seen.items()]
     fields.sort(key=lambda each: -each.records)
     return Survey(count, fields, _places([each.path for each in fields], seen), paths)

@@ -62,8 +62,7 @@ def ratio_of(to: str, above: Mapping[int, float], below: Mapping[int, float], of
 
 
 def spread_of(by_block: Mapping[int, float]) -> Spread | None:
-    values = list(by_block.values())
-    if not values:
+    if not (values := list(by_block.values())):
         return None
     ends = {"median": statistics.median(values), "low": min(values), "high": max(values)}
     return Spread(**ends, values=values, blocks=list(by_block), interval=interval_of_median(values))

@@ -54,8 +54,7 @@ def latency_of(
 
 def merged(parts: Iterable[LatencyMs | None]) -> LatencyMs | None:
     """The distribution over all records of several trials; None if no trial has one."""
-    known = [part for part in parts if part is not None and part.histogram is not None]
-    if not known:
+    if not (known := [part for part in parts if part is not None and part.histogram is not None]):
         return None
     histogram = _no_latencies()
     for part in known:

@@ -43,8 +43,7 @@ class Condition(_Part):
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
         ranged = self.start is not None or self.before is not None
-        said = [self.equals is not None, ranged, self.near is not None, self.words is not None]
-        if sum(said) != 1:
+        if sum([self.equals is not None, ranged, self.near is not None, self.words is not None]) != 1:
             raise mistake(
                 f"the condition on '{self.field}' must say one of {', '.join(_ONE_OF[:2])} and/or before, near, words"
             )

@@ -159,13 +159,11 @@ def _until_lag(samples: Sequence[Sample], since: float, began: float, before: fl
     """Seconds from the fault until the lag, without lost records, was last above its maximum before (at least the
     records of one second); 0 if it never was, None if it still was at the end."""
     lags = [(each.seconds, lag) for each in samples if (lag := _lag(each)) is not None]
-    late = [(at, lag) for at, lag in lags if at >= began]
-    if not late:
+    if not (late := [(at, lag) for at, lag in lags if at >= began]):
         return None
     lost = max(late[-1][1], 0) if not _is_behind(samples) else 0
     usual = max([lag for at, lag in lags if since <= at < began] + [round(before)])
-    above = [at for at, lag in late if lag > usual + lost]
-    if not above:
+    if not (above := [at for at, lag in late if lag > usual + lost]):
         return 0.0
     later = [at for at, _ in late if at > above[-1]]
     return round(later[0] - began, 3) if later else None
@@ -180,6 +178,5 @@ def _stuck(samples: Sequence[Sample], start: float, end: float, tasks: int) -> f
 def _connections(samples: Sequence[Sample]) -> int | None:
     """The connector's median connections in these samples: to the pooler if one is used."""
     pooled = [each.pool_clients for each in samples if each.pool_clients]
-    direct = [each.backends for each in samples if each.backends is not None]
-    known = pooled or direct
+    known = pooled or [each.backends for each in samples if each.backends is not None]
     return round(statistics.median(known)) if known else None

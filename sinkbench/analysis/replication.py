@@ -83,8 +83,7 @@ def database_replication(follows: bool, names: str, standbys: Sequence[Standby])
         )
         fix = "promote it, or point the stack and the connectors at the primary"
         return ReplicationState((Broken(ReasonCode.WRITES_TO_STANDBY, text, fix),))
-    needed = waited_for(names)
-    if not needed:
+    if not (needed := waited_for(names)):
         return ReplicationState(copies=1, asked=1, alone=True)
     if any(each.state is None or each.sync_state is None for each in standbys):
         why = "this user does not see pg_stat_replication; GRANT pg_read_all_stats to it"
@@ -117,8 +116,7 @@ def index_replication(copies: Sequence[ShardCopy], nodes: Collection[str] | None
     broken = []
     asked = max(Counter(each.shard for each in copies).values(), default=0)
     there = [each for each in copies if each.state in (STARTED, RELOCATING)]
-    missing = [each for each in copies if each.state == UNASSIGNED]
-    if missing:
+    if missing := [each for each in copies if each.state == UNASSIGNED]:
         status = "red" if any(each.primary for each in missing) else "yellow"
         told = few_of([_in_words(each) for each in missing])
         few = nodes is not None and len(nodes) < asked

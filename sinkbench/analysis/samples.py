@@ -131,8 +131,7 @@ def middle(samples: Sequence[Sample], records: int) -> tuple[float, float] | Non
 
 def cpu_seconds_per_million(samples: Sequence[Sample], records: int) -> dict[str, float | None]:
     """CPU seconds per million records by service over the `middle` of a drain; empty if it did not reach 90 %."""
-    window = middle(samples, records)
-    if window is None:
+    if (window := middle(samples, records)) is None:
         return {}
     used = by_service(cpu_between(samples, *window).items())
     return {name: per_million(seconds, records) for name, seconds in used.items()}
@@ -148,8 +147,7 @@ def node_cpu_ratio(samples: Sequence[Sample], records: int) -> dict[str, float]:
 
 def monitoring_overhead_cores(samples: Sequence[Sample], records: int) -> float | None:
     """Cores used by the controller and the workers' metrics in the `middle` of a drain; without the sink's counting."""
-    window = middle(samples, records)
-    if window is None:
+    if (window := middle(samples, records)) is None:
         return None
     own = cpu_between(samples, *window).get(CONTROLLER)
     metrics = risen(samples, "connect_monitoring_cpu_seconds_total", *window)
@@ -159,8 +157,7 @@ def monitoring_overhead_cores(samples: Sequence[Sample], records: int) -> float 
 
 def foreign_cores(samples: Sequence[Sample], records: int) -> tuple[float, float] | None:
     """Cores used outside the stack in the `middle` of a drain, and the stolen ones among them; None if unknown."""
-    window = middle(samples, records)
-    if window is None:
+    if (window := middle(samples, records)) is None:
         return None
     busy, stolen = (risen(samples, sign, *window) for sign in (MACHINE, STOLEN))
     services = list(cpu_between(samples, *window).values())
@@ -256,8 +253,7 @@ def jvm_cpu_seconds(samples: Sequence[Sample], ending: str, start: float, end: f
 
 def jvm_cpu_per_million(samples: Sequence[Sample], records: int) -> dict[str, JvmCpu]:
     """The CPU time of JIT and GC per million records, by service, in the `middle` of a drain of `records`."""
-    window = middle(samples, records)
-    if window is None:
+    if (window := middle(samples, records)) is None:
         return {}
     compiling, collecting = (jvm_cpu_seconds(samples, ending, *window) for ending in (COMPILER, GC))
     return {

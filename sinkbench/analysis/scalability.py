@@ -69,8 +69,7 @@ def scaling_of(label: str, workers: int, rates: Mapping[int, Mapping[int, float]
     0.95, or one is more than 25 % off. A peak needs kappa's interval above 0, sigma's below 1, and no more tasks."""
     medians = {tasks: float(np.median(list(each.values()))) for tasks, each in sorted(rates.items()) if each}
     usable = {tasks: rate for tasks, rate in medians.items() if rate > 0}
-    law = fit(usable)
-    if law is None:
+    if (law := fit(usable)) is None:
         why = "with more tasks the rates fall faster than the law knows"
         if len(usable) < FEWEST_POINTS:
             why = f"a fit needs rates at {FEWEST_POINTS} numbers of tasks, there are {len(usable)}"

@@ -40,13 +40,11 @@ class Stall:
 def stalls(samples: Sequence[Sample], records: int) -> list[Stall]:
     """The gaps between samples with progress in the `middle` of a drain that last at least 3 s, and more than five
     times as long as the median gap; none if it did not reach 90 %."""
-    window = middle(samples, records)
-    if window is None:
+    if (window := middle(samples, records)) is None:
         return []
     times, counts = progress(*stored_counts(samples))
     rises = [float(at) for at, rise in zip(times[1:], np.diff(counts), strict=True) if rise > 0]
-    gaps = [(before, after - before) for before, after in pairwise(rises)]
-    if not gaps:
+    if not (gaps := [(before, after - before) for before, after in pairwise(rises)]):
         return []
     usual = statistics.median(seconds for _, seconds in gaps)
     silent, first = silences(samples), samples[0].seconds
@@ -60,8 +58,7 @@ def stalls(samples: Sequence[Sample], records: int) -> list[Stall]:
 def much_stalled(found: Sequence[Stall], samples: Sequence[Sample], records: int) -> tuple[float, Stall] | None:
     """The share of the `middle` of a drain in which it stood still, and the longest stall; None up to `MOST_STALLED`.
     If half of what is usual was stored in a stall, just the probes were late."""
-    window = middle(samples, records)
-    if window is None:
+    if (window := middle(samples, records)) is None:
         return None
     first, (times, counts) = samples[0].seconds, progress(*stored_counts(samples))
     start, end = (at - first for at in window)

@@ -57,8 +57,7 @@ def evidence_of(
     """Summarizes the samples of a trial; None if too few. `last` has the tasks' signs after all records were stored."""
     if len(samples) < 2:
         return None
-    whole = samples[0].seconds, samples[-1].seconds
-    start, end = middle(samples, records) or whole
+    start, end = middle(samples, records) or (samples[0].seconds, samples[-1].seconds)
     if end <= start:
         return None
     columns: dict[str, list[tuple[float, float]]] = {}

@@ -99,8 +99,7 @@ def machine_saturated(seen: Evidence) -> Finding | None:
     if busy is None or busy < SATURATED - NEAR or not cores:
         return None
     text = f"its {cores} cores are {percent(busy)} busy"
-    used = {name: cores or 0.0 for name, cores in by_service(seen.cores.items()).items()}
-    if used:
+    if used := {name: cores or 0.0 for name, cores in by_service(seen.cores.items()).items()}:
         most = max(used, key=lambda name: used[name])
         services = sum(used.values()) - used[most]
         text += f": {most} {used[most]:.1f} cores, other services {services:.1f}"
@@ -279,11 +278,9 @@ def cause_of(seen: Evidence | None, of_sink: Sequence[Rule] = ()) -> Bottleneck 
 def shared_cause(trials: Iterable[Bottleneck | None]) -> Bottleneck | None:
     """The most frequent cause of a cell's trials (the earliest of equals), with its first evidence, and the second one
     if as many trials name it; None without any."""
-    known = [each for each in trials if each is not None]
-    if not known:
+    if not (known := [each for each in trials if each is not None]):
         return None
-    named = Counter(cause for each in known for cause in causes_of(each))
-    (cause, count), *rest = named.most_common(2)
+    (cause, count), *rest = Counter(cause for each in known for cause in causes_of(each)).most_common(2)
     first = next((each for each in known if causes_of(each)[0] == cause), known[0])
     other = next((each for each, trials in rest if trials == count), ("", ""))
     text = first.evidence if count == len(known) else f"{first.evidence} (so in {count} of {len(known)} trials)"

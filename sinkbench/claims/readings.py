@@ -94,8 +94,7 @@ def ratio_of(stored: Stored, pair: tuple[CellOf, CellOf], figure: str, *, per_ta
             return Range(paired.estimate, paired.interval.low, paired.interval.high).times(factor)
     if below.low <= 0:
         raise Untold(f"{figure} of {pair[1]} may be 0, and divides nothing")
-    found = Range(above.median / below.median, above.low / below.high, above.high / below.low)
-    return found.times(factor)
+    return Range(above.median / below.median, above.low / below.high, above.high / below.low).times(factor)
 
 
 def _spread(stored: Stored, wanted: CellOf, figure: str) -> Spread:

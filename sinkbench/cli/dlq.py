@@ -48,8 +48,7 @@ def dlq(
         if len(letters) < left:
             say(f"the first {len(letters):,} of them were read")
         say(dead_letter_table(causes(letters)).rstrip())
-        nameless = sum(letter.source is None for letter in letters)
-        if nameless:
+        if nameless := sum(letter.source is None for letter in letters):
             say(f"{nameless:,} do not say where they are from: set {HEADERS} to true in the connector")
         if not play_back:
             return

@@ -45,6 +45,5 @@ def add(
     """Adds runs; one that is there already is replaced."""
     kept = [load_run(find_run(name, results)) for name in runs or ["latest"]]
     here = commit or (None if Path.cwd().is_relative_to(CHECKOUT) else commit_of(Path.cwd()))
-    rows = [row for run in kept for row in table.rows_of(run, here)]
-    table.add(file or results / NAME, rows)
+    table.add(file or results / NAME, [row for run in kept for row in table.rows_of(run, here)])
     write(f"{file or results / NAME}: has {', '.join(run.summary.run for run in kept)}\n")

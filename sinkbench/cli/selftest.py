@@ -78,8 +78,7 @@ def _race(
     stack = the_stack(stack_name)
     plan = plan_of(pipeline, minutes)
     folder, summary = run_plan(stack, plan, results, console, 60 * minutes)
-    outcome = outcome_of(read_trials(folder.trials_path))
-    if outcome is not None:
+    if (outcome := outcome_of(read_trials(folder.trials_path))) is not None:
         # The field of the summary has the plan's name.
         folder.write_summary(summary.model_copy(update={plan.name: outcome}))
     write(screen(load_run(folder.path)))

@@ -119,8 +119,7 @@ def scale(
         cluster.set_tasks(connector, tasks)
         found = cluster.wait_for_tasks(connector, tasks)
         why = failure(found, cluster.config(connector), *([] if connect else logs_of(stack, connector)))
-    known = {} if connect else stack.endpoints.worker_ids
-    counts = placement(found, known)
+    counts = placement(found, {} if connect else stack.endpoints.worker_ids)
     spread = ", ".join(f"{worker} {number}" for worker, number in sorted(counts.items()))
     say(f"{connector}: {found.running} of {tasks} tasks run ({spread})")
     if found.state == "FAILED" or found.failed:

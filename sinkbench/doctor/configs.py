@@ -26,8 +26,7 @@ class Pool:
 
 def sink_of(config: Mapping[str, str]) -> str | None:
     """Name of the sink that a configuration writes to; None if unknown."""
-    url = jdbc_url(config)
-    if url is not None:
+    if (url := jdbc_url(config)) is not None:
         return _SCHEMES.get(url.kind, url.kind)
     kind = config.get("connector.class", "")
     # The OpenSearch connector is a fork of the Elasticsearch one, with the same configuration.
@@ -59,16 +58,14 @@ def pool_of(config: Mapping[str, str]) -> Pool | None:
 def leads_to(config: Mapping[str, str], raw: Mapping[str, str], pooler: str | None) -> bool | None:
     """Whether a JDBC URL leads to the pooler at `pooler` (host:port); None without such a URL. `raw` is the
     configuration before its variables are filled in: within a container network the pooler has another address."""
-    url = jdbc_url(config)
-    if url is None:
+    if (url := jdbc_url(config)) is None:
         return None
     return POOLER in given(raw)[0] or (pooler is not None and url.leads_to(pooler))
 
 
 def one_by_one(config: Mapping[str, str]) -> str | None:
     """Why a connector sends one request or statement per record, with the setting; None if it batches."""
-    url = config.get(CAMEL_URL)
-    if url is not None:
+    if (url := config.get(CAMEL_URL)) is not None:
         return _camel_one_by_one(url, config)
     for key in ("batch.size", "batch.records", "consumer.override.max.poll.records"):
         if _number(config, key, 500) <= 1:

@@ -249,8 +249,7 @@ class Look:
         found: dict[str, SinkState] = {}
         silent: list[str] = []
         for name in sinks_of(self._endpoints):
-            checkup = sink_kind(name).checkup
-            if checkup is None:
+            if (checkup := sink_kind(name).checkup) is None:
                 silent.append(f"{name} declares no checkup")
                 continue
             try:
@@ -268,8 +267,7 @@ class Look:
 
     def _machine(self, up: bool) -> Machine:
         used = self.stack.usage()
-        free = used.free_bytes
-        if free is None:
+        if (free := used.free_bytes) is None:
             self._unseen[Area.DISK] = NOT_OURS
         if used.machine is None:
             self._unseen[Area.MEMORY] = NOT_OURS

@@ -142,7 +142,6 @@ def version_shown(metrics: str) -> str | None:
 
 def common(values: Iterable[JsonValue]) -> JsonValue:
     """Returns the value that all processes share, "different" if they differ. Unknown ones (None) are ignored."""
-    known = [value for value in values if value is not None]
-    if not known:
+    if not (known := [value for value in values if value is not None]):
         return None
     return known[0] if all(value == known[0] for value in known) else "different"

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from loadgen.forms import Form
 from sinkbench.analysis.connectors import transforms
@@ -230,23 +231,20 @@ def jobs(cluster: Cluster, cells: Sequence[Cell], token: str, rate: Callable[[Ce
     reading = Names.of(f"{token}_limit")
     # Any pipeline will do for Connect's limit: its connector gets no records.
     lead = {cell.tasks: cell for cell in reversed(cells) if cell.label == cells[0].label}
-    numbers, form = sorted(lead), cells[0].form
+    numbers, form, kafka = sorted(lead), cells[0].form, partial(kafka_limit, cluster, reading)
     sinks = dict.fromkeys(cell.sink for cell in cells)
 
-    def stepped(by: str, measure: Callable[[int, int, Observer], Measured], observer: Observer) -> Tuned:
+    def stepped(by: str, measure: Callable[[int, int, Tell], Measured], observer: Observer) -> Tuned:
         with _topic(cluster, reading, form, observer) as records:
             observer.phase(f"reading by {by}")
-            return step_up(lambda number: measure(number, records, observer), numbers)
+            return step_up(lambda number: measure(records, number, observer.progress), numbers)
 
-    def kafka(number: int, records: int, observer: Observer) -> Measured:
-        return kafka_limit(cluster, reading, records, number, observer.progress)
-
-    def connect(number: int, records: int, observer: Observer) -> Measured:
-        return connect_limit(cluster, lead[number], reading, records, observer.progress)
+    def connect(records: int, number: int, tell: Tell) -> Measured:
+        return connect_limit(cluster, lead[number], reading, records, tell)
 
     return [
-        LimitJob(KAFKA, "consumer group", lambda observer: stepped("a plain consumer group", kafka, observer)),
-        LimitJob(CONNECT, cells[0].label, lambda observer: stepped("Connect", connect, observer)),
+        LimitJob(KAFKA, "consumer group", partial(stepped, "a plain consumer group", kafka)),
+        LimitJob(CONNECT, cells[0].label, partial(stepped, "Connect", connect)),
         *connector_jobs(cluster, cells, Names.of(f"{token}_limit_connector"), rate),
         *(_sink_job(cluster, sink, way, token) for sink in sinks for way in sink_kind(sink).writers),
     ]

@@ -85,8 +85,7 @@ class Loadgens(AbstractContextManager["Loadgens"]):
 
     @contextmanager
     def _parts(self, loads: Sequence[LoadName]) -> Iterator[Sequence[Part]]:
-        generators = self._endpoints.loadgens
-        if not generators:
+        if not (generators := self._endpoints.loadgens):
             yield [LocalPart(self._workers, self._endpoints.kafka_settings, load) for load in loads]
             return
         # A new client for each load: the other side may have closed an older connection.

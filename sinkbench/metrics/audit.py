@@ -59,8 +59,7 @@ CHANGES = "changes"
 
 def _bloat(taken: Taken) -> Fields:
     """What changes left in the sink, over the trials that are used, and the errors over all; None without data."""
-    wrong = [trial.bloat for trial in taken.trials if trial.bloat is not None]
-    if not wrong:
+    if not (wrong := [trial.bloat for trial in taken.trials if trial.bloat is not None]):
         return {}
     left = [trial.bloat for trial in taken.used if trial.bloat is not None]
     medians = {

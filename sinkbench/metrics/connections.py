@@ -53,8 +53,7 @@ def _pool_of_trial(seen: Seen) -> Fields:
 
 
 def _pool_of_cell(taken: Taken) -> Fields:
-    found = [trial.pool for trial in taken.used if trial.pool is not None]
-    if not found:
+    if not (found := [trial.pool for trial in taken.used if trial.pool is not None]):
         return {}
     worst = {name: most(getattr(each, name) for each in found) for name in ("most_waiting", "longest_wait_ms")}
     means = {name: median_known(getattr(each, name) for each in found) for name in _MEANS}

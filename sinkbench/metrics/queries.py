@@ -63,8 +63,7 @@ def _as_known(values: Iterable[bool | None]) -> bool | None:
 
 
 def _reads(taken: Taken) -> Fields:
-    reads = [trial.reads for trial in taken.valid if trial.reads is not None]
-    if not reads:
+    if not (reads := [trial.reads for trial in taken.valid if trial.reads is not None]):
         return {}
     found = Reads(
         loaded_ms=merged(each.loaded_ms for each in reads),

@@ -19,8 +19,7 @@ def at_least_in_words(cell: CellSummary) -> str | None:
 
 def rate_and_spread(cell: CellSummary, in_brackets: bool) -> tuple[str, str]:
     """The rate, and its interval or its range; the latter in brackets on request."""
-    rate = usable_rate(cell)
-    if rate is None:
+    if (rate := usable_rate(cell)) is None:
         return at_least_in_words(cell) or NOT_MEASURED, NOT_MEASURED
     if len(rate.values) == 1:
         return whole(rate.median), NOT_MEASURED

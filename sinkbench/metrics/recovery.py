@@ -23,8 +23,7 @@ _MOST = (
 
 def recovery_over(recoveries: Iterable[Recovery | None]) -> Recovery | None:
     """Medians of times and rates, maxima of counts; a time until recovery is None if one trial did not see it."""
-    found = [each for each in recoveries if each is not None]
-    if not found:
+    if not (found := [each for each in recoveries if each is not None]):
         return None
     of_ends = {name: [getattr(each, name) for each in found] for name in _ENDS}
     return Recovery.model_validate(

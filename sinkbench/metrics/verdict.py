@@ -110,11 +110,9 @@ def _of_trials(taken: Taken) -> list[str]:
     if cold and taken.early is None:
         notes.append(f"{cold} of {len(valid)} trials not warm, and left out")
     notes += _of_others(taken)
-    unsteady = sum(trial.steady is False for trial in rated(valid))
-    if unsteady:
+    if unsteady := sum(trial.steady is False for trial in rated(valid)):
         notes.append(f"{unsteady} of {len(rated(valid))} trials never became steady")
-    far = [trial for trial in valid if is_far_ahead(trial.read_ahead_records, trial.records)]
-    if far:
+    if far := [trial for trial in valid if is_far_ahead(trial.read_ahead_records, trial.records)]:
         furthest = max(far, key=lambda trial: trial.read_ahead_records or 0)
         notes.append(
             f"its tasks do not wait for the sink: up to {furthest.read_ahead_records:,} of {furthest.records:,} records"

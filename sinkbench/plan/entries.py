@@ -37,10 +37,6 @@ def _as_text(value: object) -> object:
     raise mistake(f"{{name}} must be text, a number, true or false, found {shown(value)}")
 
 
-def _one_or_more(value: object) -> object:
-    return [value] if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
 def _distinct(values: tuple[Number, ...]) -> tuple[Number, ...]:
     for value, count in Counter(values).items():
         if count > 1:
@@ -56,7 +52,8 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Backlog = Annotated[int, Field(gt=0, le=10**9)]
 Rate = Annotated[float, Field(gt=0, le=10**8)]
 Multiples = Annotated[tuple[Count, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)]
-Several = Annotated[tuple[Number, ...], BeforeValidator(_one_or_more), Field(strict=False), AfterValidator(_distinct)]
+_ListOfOne = BeforeValidator(lambda value: [value] if type(value) in (int, float) else value)
+Several = Annotated[tuple[Number, ...], _ListOfOne, Field(strict=False), AfterValidator(_distinct)]
 Rates = Annotated[Several[Rate], Field(min_length=1)]
 Readers = Annotated[Several[Annotated[int, Field(ge=0, le=100)]], Field(min_length=1)]
 Reads = Several[Annotated[float, Field(ge=0, le=10_000)]]
@@ -281,8 +278,7 @@ def read_connector(path: Path) -> dict[str, Any]:
 
 def load_queries(folder: Path) -> list[Query]:
     """Reads the queries of a folder, sorted by file name. Raises PlanError with a line for each mistake."""
-    files = sorted(folder.glob("*.yaml"))
-    if not files:
+    if not (files := sorted(folder.glob("*.yaml"))):
         raise PlanError(f"{folder}: there is no query in it; put one there as a file NAME.yaml, or leave queries out")
     sources = (YamlFile(path, "query", PlanError) for path in files)
     return [each.as_model(Query, {**each.content, "name": each.path.stem}) for each in sources]

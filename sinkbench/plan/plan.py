@@ -185,8 +185,7 @@ def load_plan(path: Path, connectors: Path, pipelines: Sequence[str] = (), *, ke
     `pipelines`, each NAME or NAME:TARGET, replace the plan's. `kept`: the plan is stored with a run, so files that it
     names are in the checkout. Raises PlanError with a line for each mistake, up to five."""
     source = YamlFile(path, "plan", PlanError)
-    known = known_pipelines(connectors)
-    if not known:
+    if not (known := known_pipelines(connectors)):
         raise PlanError(f"{connectors}: no pipelines found; there must be files <sink>/<name>.json in this folder")
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:60]
     folders = (connectors.parent,) if kept else (path.parent, connectors.parent)
@@ -198,8 +197,7 @@ def load_plan(path: Path, connectors: Path, pipelines: Sequence[str] = (), *, ke
         if pipelines:
             plan = Plan.model_validate({**content, **_replaced(plan, content, pipelines, known)}, context=context)
     except ValidationError as invalid:
-        mode = source.content.get("mode", "drain")
-        text = source.explain(invalid, MODES.get(str(mode), Mode), MODES)
+        text = source.explain(invalid, MODES.get(str(source.content.get("mode", "drain")), Mode), MODES)
         # What the file has was right.
         told = text if plan is None else re.sub(rf"(?m)^{re.escape(str(path))}:\d+: ", "--pipeline: ", text)
         raise PlanError(told) from None

@@ -42,8 +42,7 @@ WARM_AT_ONCE = 0.1
 
 def recover(cluster: Cluster, events: Events) -> bool:
     """Restarts dead services, or waits until others restart them, and reconnects. Returns whether any was dead."""
-    dead = cluster.stack.dead()
-    if not dead:
+    if not (dead := cluster.stack.dead()):
         return False
     if cluster.stack.endpoints.shared:
         events.say(f"{' and '.join(dead)} did not answer; waiting up to {RETURN_SECONDS:.0f} s")
@@ -139,9 +138,8 @@ class Pilots:
             self._journal.add_sink(cell.sink, _but_set(self._cluster.sink(cell.sink).settings(names.target, {}), cell))
         if died is not None or found.records_per_second is None:
             self._events.say(f"pilot of {cell.place}: {died or found.problem}")
-        if found.records_per_second is None:
-            return found
-        sizes.learn(cell.place, found.records_per_second)
+        if found.records_per_second is not None:
+            sizes.learn(cell.place, found.records_per_second)
         return found
 
     def _calibrate(self, records_per_second: float) -> None:
@@ -221,8 +219,7 @@ class Limits:
 
     def measure(self, of: LimitOf, block: int, recover: Callable[[], bool]) -> None:
         limit = next(each for each in self._journal.limits if (each.sink, each.way) == of)
-        most_compiling = self._plan.drain.compiling_percent / 100
-        found = self.jobs[of].in_block(limit, block, most_compiling, self._events)
+        found = self.jobs[of].in_block(limit, block, self._plan.drain.compiling_percent / 100, self._events)
         if recover() and found.problem is None:
             found = LimitInBlock(block=block, problem="a service died meanwhile")
         self._journal.add_to_limit(limit, found)

@@ -174,8 +174,7 @@ class Race:
 
     def _take_searches(self, plan: CapacityPlan) -> None:
         for cell in (cell for cell in self._cells_left if cell.of_capacity is None):
-            search = self._searches.get(cell.key)
-            if search is None:
+            if (search := self._searches.get(cell.key)) is None:
                 start = START_SHARE * self._sizes.rate(cell)
                 search = self._searches[cell.key] = schedule.new_search(plan, start, self._journal.limits)
             self._take_search(cell, search)

@@ -83,8 +83,7 @@ def windows_for(replaced: TrialRecord | None, window_seconds: float) -> float:
 def replacing(record: TrialRecord, replaced: TrialRecord) -> TrialRecord:
     """The record of a trial that replaces another one; a standstill of that one is in its notes."""
     why = [f"another trial was replaced: {text}" for text in replaced.invalid]
-    notes = [*record.notes, *why]
-    return record.model_copy(update={"replaces": replaced.trial, "notes": notes})
+    return record.model_copy(update={"replaces": replaced.trial, "notes": [*record.notes, *why]})
 
 
 def is_stalled(trial: TrialRecord) -> bool:

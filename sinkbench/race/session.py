@@ -91,8 +91,7 @@ def resume_run(
         check_writable(run.folder.path)
         opened.enter_context(held_folder(run.folder.path))
         session = opened.enter_context(_Session(stack, run.plan, run.cells, console, records))
-        now = session.open(ports)
-        run.check(now, connectors)
+        run.check(session.open(ports), connectors)
         if read_trials(run.folder.trials_path) != run.trials:
             raise ResultsError(f"{run.folder.path}: has got further trials meanwhile; resume it again")
         again = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -118,8 +118,7 @@ def untested(kept: StoredRun) -> Iterator[str]:
 
 def reproduced(kept: StoredRun) -> Iterator[str]:
     summary = kept.summary
-    commit = summary.environment.get("commit")
-    if commit:
+    if commit := summary.environment.get("commit"):
         yield f"git checkout {commit}"
     seed = "" if summary.plan.seed is None else f"; the order of trials follows from seed {summary.plan.seed}"
     yield f"scripts/setup && .venv/bin/sinkbench race results/{summary.run}/plan.yaml"

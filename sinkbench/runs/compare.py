@@ -217,9 +217,8 @@ def _values(figure: _Figure, run: StoredRun, cell: CellSummary) -> list[tuple[in
 
 
 def _reasons(a: StoredRun, b: StoredRun, one: CellSummary, other: CellSummary) -> list[str]:
-    stacks = [str(run.summary.environment.get("stack")) for run in (a, b)]
     sides: dict[str, Sequence[object]] = {
-        "stack": stacks,
+        "stack": [str(run.summary.environment.get("stack")) for run in (a, b)],
         "mode": [one.mode, other.mode],
         "pipeline": [one.pipeline, other.pipeline],
         "form": [one.form, other.form],

@@ -148,8 +148,7 @@ def flat(content: Content, separator: str = ".", above: str = "") -> Iterator[tu
 
 
 def _shown(key: str, values: Mapping[str, JsonValue]) -> str:
-    value = values.get(key)
-    if value is None:
+    if (value := values.get(key)) is None:
         return ABSENT
     if _SECRET.search(key):
         return "(not shown)"

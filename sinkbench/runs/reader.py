@@ -59,8 +59,7 @@ def load_summary(path: Path) -> RunSummary:
         with suppress(UserError, ValueError):
             return _summed(folder, trials, summary.run, summary)
         return summary
-    trials = read_trials(folder.trials_path)
-    if trials:
+    if trials := read_trials(folder.trials_path):
         try:
             return _summed(folder, trials, folder.path.resolve().name)
         except ValueError as error:

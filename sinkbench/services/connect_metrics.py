@@ -127,8 +127,7 @@ def signs(workers: Iterable[WorkerMetrics], connector: str) -> dict[str, float]:
         if workers and all(name in worker.process for worker in workers):
             found[known] = sum(worker.process[name] for worker in workers)
     # A task that has just started may show only some of its metrics.
-    counted = [task for task in tasks if "sink_record_send" in task]
-    if not counted:
+    if not (counted := [task for task in tasks if "sink_record_send" in task]):
         return found
     found["tasks_put_total"] = sum(task["sink_record_send"] for task in counted)
     reads = [task.get("sink_record_read", task["sink_record_send"]) for task in counted]

@@ -62,8 +62,7 @@ class TopicReader:
         self.consumer.assign([TopicPartition(self.topic, number, spans[number][0]) for number in missing])
         moved = time.monotonic()
         while missing:
-            some = self.consumer.consume(at_once, POLL_SECONDS)
-            if some:
+            if some := self.consumer.consume(at_once, POLL_SECONDS):
                 moved = time.monotonic()
             elif time.monotonic() - moved > SILENT_SECONDS:
                 raise ServiceError(f"{self.topic}: nothing more comes of it for {SILENT_SECONDS:g} s")

@@ -22,7 +22,9 @@ def lines(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> list[str]
     """What is asked, a line a pipeline by its state, details of the first ones, and the assumptions."""
     head = [*_wrapped(requirement(found, asked), ""), *_wrapped(f"From {few_of(runs, 4)}", ""), ""]
     open_p99 = any(text.startswith("p99") for each in found if not each.fails for text in each.unknown)
-    end = [*([_HOW_P99] if open_p99 else []), "", _LEGEND, assumptions(asked)]
+    workers = f"{asked.cores_per_worker:g} cores a worker, {asked.may_fail} may fail"
+    assumed = f"Assumed: {workers}, partitions >= tasks, a record as measured; >=: of a drain."
+    end = [*([_HOW_P99] if open_p99 else []), "", _LEGEND, assumed]
     states = {state: [each for each in found if each.state == state] for state in _TITLES}
     # A line stays for what is left out.
     room = MOST_LINES - len(head) - len(end) - sum(map(bool, states.values())) - 1
@@ -56,11 +58,6 @@ def requirement(found: Sequence[Size], asked: Asked) -> str:
     p99 = "" if asked.p99_ms is None else f", p99 <= {milliseconds(asked.p99_ms)} ms"
     queries = f", {asked.queries} queries by an index" if asked.queries else ""
     return f"Asked: {whole(asked.rate)} records/s{size}{p99}{queries}, {percent(asked.headroom)} headroom"
-
-
-def assumptions(asked: Asked) -> str:
-    workers = f"{asked.cores_per_worker:g} cores a worker, {asked.may_fail} may fail"
-    return f"Assumed: {workers}, partitions >= tasks, a record as measured; >=: of a drain."
 
 
 def plain(found: Sequence[Size], asked: Asked, runs: Sequence[str]) -> dict[str, Any]:

@@ -38,8 +38,7 @@ class Point:
 
     @property
     def rates(self) -> list[float]:
-        rate = usable_rate(self.cell)
-        if rate is None:
+        if (rate := usable_rate(self.cell)) is None:
             return []
         # What confirmed a capacity was offered at it.
         return [rate.median] * len(rate.values) if self.cell.mode == "capacity" else rate.values

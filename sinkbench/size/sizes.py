@@ -51,8 +51,7 @@ class Asked:
 
 def p99_of(p99: str) -> float:
     """`1s` or `500ms` in milliseconds; SizeError otherwise, and below a millisecond."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(ms|s|min)", p99.strip())
-    if found is None:
+    if (found := re.fullmatch(r"(\d+(?:\.\d+)?) ?(ms|s|min)", p99.strip())) is None:
         raise SizeError(f"--p99 {p99}: must be a time with its unit, as 500ms or 1s")
     value = float(found[1]) * _UNITS_MS[found[2]]
     if value < LEAST_P99_MS:

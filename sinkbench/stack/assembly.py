@@ -56,8 +56,7 @@ def await_ready(
         for name in [name for name, reason in reasons.items() if reason is None]:
             ready.add(name)
             say(f"{name} is ready")
-        left = [name for name in names if name not in ready]
-        if not left:
+        if not (left := [name for name in names if name not in ready]):
             return
         down = ended()
         for name in left:
@@ -225,12 +224,9 @@ def unsupported(endpoints: Endpoints, name: str, timeout_seconds: float = RELEAS
 
 def shared_variables(place: Place) -> dict[str, str]:
     """Returns the variables of all services, which connector files also refer to."""
-    found: dict[str, str] = {}
-    for each in proxy_targets(place).values():
-        found |= each.at(each.host, each.port)
-    for spec in specs().values():
-        found |= spec.shared(place)
-    return found
+    places = (each.at(each.host, each.port) for each in proxy_targets(place).values())
+    shared = (spec.shared(place) for spec in specs().values())
+    return {name: value for some in (*places, *shared) for name, value in some.items()}
 
 
 def proxy_targets(place: Place) -> Mapping[str, ProxyTarget]:

@@ -140,8 +140,7 @@ class ComposeStack(Stack):
             folder = INSIDE
             if self._cli is not None:
                 folder = copied(self.settings.home, self.engine.files(source, f"{INSIDE}/controller"))
-            security = kept_security(folder, OF_CONTAINERS)
-            if security is None:
+            if (security := kept_security(folder, OF_CONTAINERS)) is None:
                 raise StackError(f"{source.name} has made no passwords; `docker logs {source.name}` says why")
             self._secrets = source.id, security
         return self._secrets[1]

@@ -39,8 +39,7 @@ def resident_bytes(pids: Iterable[int], proc: Path = Path("/proc")) -> int | Non
         with suppress(OSError):
             found.append([1024 * int(kilobytes) for kilobytes in _LINE.findall(read_file(f"{proc}/{pid}/status"))])
     # A process that has ended and a kernel thread have no such lines.
-    known = [each for each in found if len(each) == 3]
-    if not known:
+    if not (known := [each for each in found if len(each) == 3]):
         return None
     own, files, shared = ([each[part] for each in known] for part in range(3))
     return sum(own) + max(files) + max(shared)

@@ -56,8 +56,7 @@ class Toxiproxy:
     def stand_before(self, name: str, upstream: str) -> tuple[str, int]:
         """Adds a proxy for a server at host:port. Returns the host and port on which it listens."""
         told = {"name": name, "listen": f"{self.listen}:{ANY_PORT}", "upstream": upstream, "enabled": True}
-        made = self._ask("POST", "/proxies", told)
-        host, _, port = str(made.json()["listen"]).rpartition(":")
+        host, _, port = str(self._ask("POST", "/proxies", told).json()["listen"]).rpartition(":")
         return host, int(port)
 
     def add(self, proxy: str, toxic: Toxic) -> None:

@@ -112,8 +112,7 @@ def ensure_distributions(checkout: Path, dist: Path, say: Say) -> dict[str, str]
             mode = path.stat().st_mode
             path.chmod(mode | 0o555 if path.is_dir() or mode & stat.S_IXUSR else mode | 0o444)
         stamp.write_text(wanted)
-    unpacked = sorted(dist.glob("elasticsearch-*"))
-    if not unpacked:
+    if not (unpacked := sorted(dist.glob("elasticsearch-*"))):
         raise StackError(f"{dist}: holds no Elasticsearch; delete that folder and start again")
     return {
         "KAFKA_LIBS": str(dist / "kafka" / "libs"),

@@ -152,8 +152,7 @@ def _pair(faster: CellSummary, slower: CellSummary) -> Pair | None:
         return None
     # A capacity is one search: its confirming rates are no sample of it.
     blocks = [rate.by_block() if faster.mode == "drain" else {} for rate in (fast, slow)]
-    ratio = ratio_of(slower.cell, blocks[0], blocks[1], fast.median / slow.median)
-    if ratio is None:
+    if (ratio := ratio_of(slower.cell, blocks[0], blocks[1], fast.median / slow.median)) is None:
         return None
     return Pair(faster, slower, ratio, fast.low / slow.high, fast.high / max(slow.low, 1e-9))
 
@@ -198,8 +197,7 @@ class Change:
     def ratio(self) -> tuple[float, float, float] | None:
         """The second's rate to the first's, and its lowest and highest: the interval, or by trials. That of the fastest
         trials alone if one of them is not final; None if there is none."""
-        pair = pair_of(self.first, self.second)
-        if pair is None:
+        if (pair := pair_of(self.first, self.second)) is None:
             first, second = fastest_trial(self.first), fastest_trial(self.second)
             return (second / first,) * 3 if first and second else None
         estimate, interval = pair.ratio.estimate, pair.ratio.interval

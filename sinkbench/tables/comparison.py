@@ -107,8 +107,7 @@ def remarks(comparison: Comparison) -> list[str]:
     """Why a cell has no verdict, once each, and the scope of the verdicts."""
     whys = dict.fromkeys((cell.name, cell.why) for cells in comparison.by.values() for cell in cells if cell.why)
     lines = [f"* {name}: {why}" for name, why in whys]
-    tested = sum(cell.interval is not None for cell in comparison.cells)
-    if tested:
+    if tested := sum(cell.interval is not None for cell in comparison.cells):
         of = f" of {tested} cells that were tested" if tested > 1 else ""
         lines.append(f"Each verdict holds at 5 % for its whole table{of}; each interval is of its own cell alone.")
     return lines + [
@@ -128,8 +127,7 @@ def runs_table(rows: Sequence[RunRow]) -> str:
 
 
 def _told(row: RunRow) -> tuple[str, ...]:
-    summary = row.summary
-    if summary is None:
+    if (summary := row.summary) is None:
         return *([NOT_MEASURED] * 6), " ".join(row.damage.split())
     return (
         summary.plan.name,

@@ -103,8 +103,7 @@ def _in_short(cell: CellSummary | None) -> str:
     """The outcome of a cell on two or three short lines; `NOT_MEASURED` if the plan has no such cell."""
     if cell is None:
         return NOT_MEASURED
-    found = cell.recovery
-    if found is None:
+    if (found := cell.recovery) is None:
         return "invalid" if cell.trials else "not taken"
     counts = [] if cell.audit is not None else ["not audited"]
     counts += [f"LOST {_lost(cell):,}"] if _lost(cell) else []

@@ -49,8 +49,7 @@ def _rests_on(latency: LatencyMs) -> str:
 
 def price_lines(summary: RunSummary) -> list[str]:
     """The prices used for costs, in a line, and why cells have no cost; empty for a run without prices."""
-    prices = summary.prices
-    if prices is None:
+    if (prices := summary.prices) is None:
         return []
     months = "1 month" if prices.kept_months == 1 else f"{prices.kept_months:g} months"
     said = {
@@ -87,8 +86,7 @@ def record_lines(summary: RunSummary) -> list[str]:
 
 def data_check(summary: RunSummary) -> str:
     """What the audits of all trials found, in a line; empty if none was audited."""
-    audits = [cell.audit for cell in summary.cells if cell.audit is not None]
-    if not audits:
+    if not (audits := [cell.audit for cell in summary.cells if cell.audit is not None]):
         return ""
 
     def total(name: str) -> int:
@@ -106,8 +104,7 @@ def data_check(summary: RunSummary) -> str:
 
 def query_table(summary: RunSummary) -> Table | None:
     """A row per cell, a column per query; None if none was asked."""
-    cells = [cell for cell in summary.cells if cell.queries]
-    if not cells:
+    if not (cells := [cell for cell in summary.cells if cell.queries]):
         return None
     names = list(dict.fromkeys(each.query for cell in cells for each in cell.queries))
     rows = []

@@ -162,8 +162,7 @@ def content_of(sink: Sink, names: Names, sent: Mapping[int, Any], records: int, 
     """Compares stored records with the sent documents by `seq`, and others with their checksums.
 
     None if the sink cannot return documents. Raises ServiceError if it does not return the sent ones."""
-    documents = sink.capabilities.documents
-    if documents is None:
+    if (documents := sink.capabilities.documents) is None:
         return None
     audit = contents.ChecksumAudit(
         records, compare_content(sent, documents.some(names.target, names.trial, sorted(sent)))

@@ -44,8 +44,7 @@ def fresh_samples(sampler: "Sampler") -> Iterator[list[Sample]]:
     # Connect may have been rebalancing before it accepted the connector; no progress was due in that time.
     seen = len(sampler.samples)
     while True:
-        fresh = sampler.wait(seen, SILENCE_SECONDS)
-        if not fresh:
+        if not (fresh := sampler.wait(seen, SILENCE_SECONDS)):
             silence = f"the probes have had no answer for {SILENCE_SECONDS:.0f} s"
             raise TrialFailed(silence, ReasonCode.PROBES_SILENT)
         seen += len(fresh)

@@ -252,8 +252,7 @@ def died(names: Sequence[str], troubles: Mapping[str, str]) -> Reason:
 def died_of_memory(states: Iterable[ServiceState], dead: Collection[str]) -> str | None:
     """Returns which of the dead services' JVMs ran out of heap, and what to do; None if none did."""
     used_up = [each.name for each in states if each.name in dead and each.exit_code == EXIT_CODE]
-    names = {name: service_of(name) for name in used_up if service_of(name) in _HEAPS}
-    if not names:
+    if not (names := {name: service_of(name) for name in used_up if service_of(name) in _HEAPS}):
         return None
     its, it = ("its Java heap was", "it") if len(names) == 1 else ("their Java heaps were", "them")
     settings = " and ".join(dict.fromkeys(_HEAPS[service] for service in names.values()))

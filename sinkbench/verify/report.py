@@ -16,8 +16,7 @@ def as_text(found: dict[str, Any]) -> str:
     """A summary, the partitions and hours with faults, and what `notes` has."""
     parts: list[Any] = [f"{found['rows']:,} rows; " + ", ".join(f"{found[name]:,} {name}" for name in FIGURES)]
     for head, slots in (("partition", found["partitions"]), ("hour", found["hours"])):
-        rows = [each for each in slots if any(each[fault] for fault in FAULTS)]
-        if rows:
+        if rows := [each for each in slots if any(each[fault] for fault in FAULTS)]:
             cells = [(str(each[head]), *(f"{each[name]:,}" for name in FIGURES)) for each in rows[:MOST_SLOTS]]
             parts += ["", new_table(head, *FIGURES, rows=cells)]
         if len(rows) > MOST_SLOTS:

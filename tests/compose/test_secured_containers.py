@@ -62,8 +62,7 @@ def test_strangers_are_refused_by_each_service(secured: ComposeStack, tmp_path: 
 
 def test_the_controllers_container_is_let_in(secured: ComposeStack, checkout: Path) -> None:
     ask = ("run", "--rm", "--no-deps", "--no-TTY", "controller", "sinkbench/run", "status")
-    inside = succeeded(compose_in(checkout, *ask))
-    assert f"-connect-{WORKERS}:8083" in inside.stdout
+    assert f"-connect-{WORKERS}:8083" in succeeded(compose_in(checkout, *ask)).stdout
 
 
 def test_no_secret_is_in_the_engines_answers_in_a_log_or_in_a_command_line(secured: ComposeStack) -> None:

@@ -15,14 +15,13 @@ from sinkbench.services.kafka import Kafka
 from sinkbench.settings import CHECKOUT, Settings, load_settings
 from sinkbench.sinks import Sink, open_sink
 from sinkbench.stack.local import LocalStack
-from tests.e2e.races import Quick
+from tests.e2e.races import ALL_FOUR, Quick
 from tests.support.browser import Browser, find
 from tests.support.commands import QUICKLY_COMPILED, Run, sinkbench_in, started, succeeded
 from tests.support.eventclient import Client
 from tests.support.trials import quick_plan
 
 OFFSET = 500
-ALL_FOUR = ("elasticsearch/camel-index", "elasticsearch/camel-bulk", "postgres/jdbc", "postgres/jdbc-pgbouncer")
 
 
 @pytest.fixture(scope="package")

@@ -18,13 +18,13 @@ from sinkbench.settings import CHECKOUT
 from sinkbench.stack import Stack
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import Names
+from sinkbench.trial.observer import Observer
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.trial import run_trial
 from sinkbench.trial.workload import Workload
 from sinkbench.trial.workloads.drain import Drain, LiveRescale
 from sinkbench.trial.workloads.fault import Fault
 from sinkbench.trial.workloads.sustain import records_offered
-from tests.support.silent import Silent
 from tests.support.trials import plan_in
 
 PARTITIONS = 6
@@ -39,7 +39,7 @@ def one_trial(
     records: int | None = None,
     *,
     cell: int = 0,
-    observer: Silent | None = None,
+    observer: Observer | None = None,
     checkout: Path = CHECKOUT,
 ) -> tuple[TrialRecord, Sequence[Sample]]:
     """Takes a trial of the plan's cell of that number, without a pilot, and removes what it has made.
@@ -53,7 +53,7 @@ def one_trial(
         closing(Cluster(stack, plan, checkout, kept)) as cluster,
     ):
         count = records or chosen.backlog or records_offered(plan, chosen.offered or 0.0)
-        own = Resources(cluster, chosen, NAMES, count, observer or Silent())
+        own = Resources(cluster, chosen, NAMES, count, observer or Observer())
         try:
             return run_trial(own, _workload(chosen), 1)
         finally:
@@ -61,7 +61,7 @@ def one_trial(
 
 
 def taken(
-    stack: Stack, folder: Path, pipeline: str, target: str = "", records: int = 5_000, observer: Silent | None = None
+    stack: Stack, folder: Path, pipeline: str, target: str = "", records: int = 5_000, observer: Observer | None = None
 ) -> TrialRecord:
     """A trial of that pipeline, or entry of a plan, into that target, from few partitions."""
     entry = f"{{pipeline: {pipeline}, target: {target}}}" if target else pipeline

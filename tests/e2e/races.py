@@ -25,6 +25,7 @@ from tests.support.waiting import until
 
 # Kafka waits so long for a consumer that is dead, before others get its partitions; by default 45 s.
 SOON_MISSED = '{pipeline: postgres/jdbc, overrides: {consumer.override.session.timeout.ms: "6000"}}'
+ALL_FOUR = ("elasticsearch/camel-index", "elasticsearch/camel-bulk", "postgres/jdbc", "postgres/jdbc-pgbouncer")
 ONE = quick_plan("postgres/jdbc", trials=2, window=6)
 
 

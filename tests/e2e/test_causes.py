@@ -23,7 +23,7 @@ from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import NAMES, one_trial
 from tests.e2e.races import Quick
 from tests.support.latest import summary_of, trials_of
-from tests.support.silent import When
+from tests.support.observers import When
 from tests.support.trials import quick_plan
 from tests.support.undisturbed import undisturbed
 from tests.support.waiting import until

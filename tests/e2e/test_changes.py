@@ -17,7 +17,7 @@ from sinkbench.plan.plan import PlanDrain
 from sinkbench.plan.sizing import is_too_short
 from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import NAMES, one_trial
-from tests.support.silent import At
+from tests.support.observers import At
 
 KEYS, RECORDS, ROWS_BEFORE = 200, 1_000, 30_001
 LOAD = f"load: {{keys: {KEYS}, changes: {{inserts: 0.4, updates: 0.4, deletes: 0.2, skew: zipf, seed: 7}}}}\n"

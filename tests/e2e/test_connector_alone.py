@@ -16,9 +16,9 @@ from sinkbench.sinks import Destination, Sink, needed, open_sink, open_writer, s
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
 from sinkbench.trial.names import PREFIX, Names
+from sinkbench.trial.observer import Observer
 from sinkbench.trial.resources import Resources
 from tests.e2e.races import left_behind
-from tests.support.silent import Silent
 from tests.support.trials import plan_of
 
 RECORDS = 150_000
@@ -77,7 +77,7 @@ def test_a_pipeline_whose_index_is_gone_is_a_leftover_and_one_that_is_not_ours_s
             client.ingest.delete_pipeline(id=theirs)
 
 
-class Looking(Silent):
+class Looking(Observer):
     """Counts by another connection what the target has when the connector has committed every record."""
 
     def __init__(self, stack: LocalStack, sink: str) -> None:

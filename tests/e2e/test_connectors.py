@@ -112,8 +112,7 @@ def test_a_connector_file_works_when_it_is_posted_as_it_stands(
     if table := TABLES.get(file.stem):
         made_of(stack, CHECKOUT / "postgres" / table)
     before = stored_by_hand(stack, sink)
-    name = posted(file)
-    status = connect.wait_for_tasks(name, 3)
+    status = connect.wait_for_tasks(posted(file), 3)
     assert status.running == 3, status
     assert is_even(placement(status, stack.endpoints.worker_ids))
     until(lambda: stored_by_hand(stack, sink) >= before + RECORDS, 90)
@@ -212,5 +211,4 @@ def test_every_key_of_a_connector_file_is_known_and_every_value_taken(connect: C
     version = config.pop("connector.plugin.version", None)
     said = connect.validate({**config, "name": "a"})
     assert said.errors == {}
-    keys = [*config, *(["connector.plugin.version"] if version else [])]
-    assert unread(keys, said.listed) == []
+    assert unread([*config, *(["connector.plugin.version"] if version else [])], said.listed) == []

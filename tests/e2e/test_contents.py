@@ -55,8 +55,7 @@ def test_one_changed_record_is_found_and_another_spelling_is_no_change(
 
     def found() -> Content:
         sink.settle(TARGET)
-        few = documents_of(sent[:64], RUN)
-        return audit.content_of(sink, names, few, NOAA, 512)
+        return audit.content_of(sink, names, documents_of(sent[:64], RUN), NOAA, 512)
 
     monkeypatch.setattr(audit, "CHECK_SECONDS", 60.0)
     assert found() == Content(compared=NOAA, checked=NOAA)

@@ -15,7 +15,7 @@ from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import NAMES, index_with, one_trial
 from tests.e2e.races import remove_connectors
 from tests.support.commands import Run, refuses, succeeded
-from tests.support.silent import At
+from tests.support.observers import At
 from tests.support.waiting import until
 
 RECORDS, STORED = 200, 128
@@ -25,8 +25,7 @@ QUEUE = "elasticsearch-dead-letters"
 
 def narrow(folder: Path) -> str:
     """An index that takes the first records alone: a byte ends at 127, and the others are of the wrong type."""
-    text = index_with(folder, "narrow.json").read_text()
-    index = json.loads(text)
+    index = json.loads(index_with(folder, "narrow.json").read_text())
     index["mappings"]["properties"]["bench"]["properties"]["seq"] = {"type": "byte"}
     (folder / "narrow.json").write_text(json.dumps(index))
     return "narrow.json"
@@ -40,8 +39,7 @@ def test_what_a_mapping_rejects_is_a_dead_letter_not_lost(stack: LocalStack, tmp
     assert (record.audit.stored, record.audit.lost, record.audit.duplicates) == (STORED, 0, 0)
     assert record.audit.dead_letters == RECORDS - STORED
     assert ReasonCode.DEAD_LETTERS in {reason.code for reason in record.reasons}
-    told = succeeded(sinkbench("dlq", QUEUE))
-    assert "TASK_PUT" in told.stdout
+    assert "TASK_PUT" in succeeded(sinkbench("dlq", QUEUE)).stdout
     # Its topic went with the trial.
     back = refuses(sinkbench("dlq", QUEUE, "--play-back"))
     assert "nothing was played back" in back.stderr
@@ -118,5 +116,4 @@ def test_dead_letters_go_back_once_to_where_they_came_from(stack: LocalStack, ka
 
 
 def test_a_queue_that_is_not_there_is_refused(stack: LocalStack, sinkbench: Run) -> None:
-    done = refuses(sinkbench("dlq", "no-such-queue"))
-    assert "no-such-queue: there is no such topic" in done.stderr
+    assert "no-such-queue: there is no such topic" in refuses(sinkbench("dlq", "no-such-queue")).stderr

@@ -177,8 +177,7 @@ def test_what_is_wrong_with_connectors_that_run_is_found(
         assert said in finding.what, finding
     # With a plan they are what the race would have beside it.
     (tmp_path / "mine.yaml").write_text(WELL)
-    beside = examined(stack, tmp_path / "mine.yaml")
-    assert found(beside, "other-connectors", "doctor-new") is not None
+    assert found(examined(stack, tmp_path / "mine.yaml"), "other-connectors", "doctor-new") is not None
 
 
 def test_what_clusters_of_others_do_not_show_is_named(

@@ -28,8 +28,8 @@ from tests.e2e.onetrial import one_trial
 from tests.e2e.otherservices import sasl_broker
 from tests.e2e.tlsdoor import door
 from tests.support.commands import Run, succeeded
+from tests.support.observers import At
 from tests.support.processwatch import Watch
-from tests.support.silent import At
 from tests.support.trials import plan_of, quick_plan
 
 HTTP_PASSWORD = "swordfish-of-the-doors"  # noqa: S105
@@ -207,8 +207,7 @@ def test_what_somebody_else_has_made_survives_a_race(
                 sink.drop(theirs)
             with pytest.raises(StackError, match=f"did not make the .* {theirs} .* already exists"):
                 sink.create(theirs)
-        plan = plan_of()
-        with closing(Cluster(external, plan, CHECKOUT)) as cluster:
+        with closing(Cluster(external, plan_of(), CHECKOUT)) as cluster:
             assert sorted(sweep(cluster)) == [f"elasticsearch's {left}", f"postgres's {left}"]
         assert sorted(names_of_trials(stack)) == [theirs, theirs, "tides_of_march"]
     finally:
@@ -274,8 +273,7 @@ def test_a_wrong_password_of_pgbouncers_console_is_told(
     monkeypatch.setenv(
         "CONSOLE_PASSWORD", str(conninfo_to_dict(stack.endpoints.sinks["pgbouncer"].address)["password"])
     )
-    done = succeeded(sinkbench("up", "--stack", "clusters.yaml"))
-    assert "every endpoint answers" in done.stdout
+    assert "every endpoint answers" in succeeded(sinkbench("up", "--stack", "clusters.yaml")).stdout
 
 
 def test_a_certificate_that_the_ca_has_not_signed_is_told(clusters: Clusters) -> None:

@@ -14,7 +14,7 @@ from sinkbench.stack.local import LocalStack
 from tests.e2e.onetrial import one_trial
 from tests.e2e.ownstacks import own_stack
 from tests.e2e.races import left_behind
-from tests.support.silent import At
+from tests.support.observers import At
 from tests.support.waiting import until
 
 OFFSET = 2500

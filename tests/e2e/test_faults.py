@@ -26,13 +26,13 @@ from sinkbench.sinks import Destination, Refused, open_sink, open_writer, sink_k
 from sinkbench.stack.assembly import checks
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
+from sinkbench.trial.observer import Observer
 from sinkbench.trial.resources import Resources, create_target
 from sinkbench.trial.workload import disk_to_fill, proxied_network
 from tests.e2e.hands import with_target
 from tests.e2e.onetrial import NAMES, one_trial
 from tests.e2e.races import SOON_MISSED, in_a_drain, left_behind
 from tests.support.commands import Run, refuses, succeeded
-from tests.support.silent import Silent
 from tests.support.trials import plan_in
 from tests.support.waiting import until
 
@@ -90,7 +90,7 @@ def test_a_sink_that_hangs_one_that_refuses_and_a_restart_by_hand_lose_nothing_a
 def own_of(stack: LocalStack, folder: Path, text: str, which: int = 0) -> Resources:
     """What a trial of a thousand records of one of the plan's cells has on a stack; its cluster is to be closed."""
     plan = plan_in(folder, text)
-    return Resources(Cluster(stack, plan, CHECKOUT), expand(plan, stack.workers)[which], NAMES, 1_000, Silent())
+    return Resources(Cluster(stack, plan, CHECKOUT), expand(plan, stack.workers)[which], NAMES, 1_000, Observer())
 
 
 def check_recovered(stack: LocalStack, record: TrialRecord, target: str) -> None:
@@ -155,8 +155,7 @@ def test_faults_of_services_are_refused_on_clusters_of_others(sinkbench: Run, tm
 def test_a_delay_is_in_every_round_trip_to_the_sink(proxied: LocalStack, tmp_path: Path) -> None:
     own = own_of(proxied, tmp_path, OF_NETWORK)
     with closing(own.cluster), proxied_network(own) as network:
-        url = own.config["connection.url"]
-        where = re.search(r"//([^:/]+):(\d+)/", url)
+        where = re.search(r"//([^:/]+):(\d+)/", own.config["connection.url"])
         parts = conninfo_to_dict(proxied.endpoints.sinks["postgres"].address)
         assert parts["port"] != where[2]
         with psycopg.connect(make_conninfo("", **{**parts, "host": where[1], "port": where[2]})) as connection:

@@ -11,8 +11,8 @@ from sinkbench.limits.kafka import kafka_jobs
 from sinkbench.settings import CHECKOUT
 from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
+from sinkbench.trial.observer import Observer
 from tests.e2e.races import left_behind
-from tests.support.silent import Silent
 from tests.support.trials import plan_of
 
 CONSTANT = {"compression": "lz4", "constant": True, "producers": 2}
@@ -36,12 +36,11 @@ def test_a_load_on_kafka_alone_has_a_rate_and_leaves_nothing(
 ) -> None:
     for name in ("SECONDS", "HELD_SECONDS", "WARM_SECONDS"):
         monkeypatch.setattr(kafka, name, 0.5)
-    plan = plan_of(kafka=[{"label": "it", **load}])
-    with closing(Cluster(stack, plan, CHECKOUT)) as bench:
+    with closing(Cluster(stack, plan_of(kafka=[{"label": "it", **load}]), CHECKOUT)) as bench:
         (job,) = kafka_jobs(bench, "abcdef")
-        limit = job.run(Silent())
+        limit = job.run(Observer())
         assert (limit.note, limit.path[-1].confirms) == (None, True)
-        block = job.in_block(limit, 1, 1.0, Silent())
+        block = job.in_block(limit, 1, 1.0, Observer())
         assert block.problem is None
         assert block.records_per_second
         assert (block.cpu_seconds_per_million["kafka"] or 0) > 0
@@ -61,8 +60,7 @@ def test_a_load_on_kafka_alone_has_a_rate_and_leaves_nothing(
 
 def test_a_load_that_kafka_refuses_has_its_reason_and_leaves_nothing(stack: LocalStack) -> None:
     loads = [{"label": "it", "replication": 3}, {"label": "that", "replication": 3, "by": "loadgen"}]
-    plan = plan_of(kafka=loads)
-    with closing(Cluster(stack, plan, CHECKOUT)) as bench:
-        notes = [job.run(Silent()).note or "" for job in kafka_jobs(bench, "abcdef")]
+    with closing(Cluster(stack, plan_of(kafka=loads), CHECKOUT)) as bench:
+        notes = [job.run(Observer()).note or "" for job in kafka_jobs(bench, "abcdef")]
     assert all("replication factor" in note.lower() for note in notes), notes
     assert left_behind(stack) == []

@@ -25,8 +25,7 @@ def test_each_seq_is_in_the_topic_exactly_once_and_as_the_summary_says(
 ) -> None:
     to = ("--bootstrap", bootstrap, "--topic", topic, "--partitions", "6", "--replication", "1")
     records = ("--count", "30000", "--keys", "500", "--record-bytes", "512", "--run", "e2e", "--first-seq", "7")
-    done = succeeded(loadgen(*to, *records))
-    summary = json.loads(done.stdout)
+    summary = json.loads(succeeded(loadgen(*to, *records)).stdout)
     assert (summary["sent"], summary["acknowledged"], summary["failed"]) == (30_000, 30_000, 0)
     partitions, per_key = defaultdict[int, list[bytes]](list), defaultdict[str, set[int]](set)
     for each in records_of(kafka, topic):
@@ -102,8 +101,7 @@ def test_records_without_padding_are_counted_by_their_own_bytes(bootstrap: str, 
 
 def test_a_rate_gives_each_record_its_due_time(bootstrap: str, kafka: Kafka, topic: str) -> None:
     to = ("--bootstrap", bootstrap, "--topic", topic, "--partitions", "1", "--replication", "1")
-    done = succeeded(loadgen(*to, "--duration", "2", "--rate", "500"))
-    summary = json.loads(done.stdout)
+    summary = json.loads(succeeded(loadgen(*to, "--duration", "2", "--rate", "500")).stdout)
     assert summary["asked"] == summary["acknowledged"] == 1000
     assert summary["rate_asked"] == 500
     benches = [json.loads(each.value())["bench"] for each in records_of(kafka, topic)]

@@ -65,7 +65,6 @@ def test_a_race_whose_plugin_is_not_there_says_where_to_install_it(
     stack: LocalStack, sinkbench: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.yaml").write_text("pipelines: [postgres/confluent-jdbc]\n")
-    done = refuses(sinkbench("race", "mine.yaml"))
-    (said,) = done.stderr.splitlines()
+    (said,) = refuses(sinkbench("race", "mine.yaml")).stderr.splitlines()
     assert "install it in connect/plugins and restart the workers (docs/pipelines.md)" in said
     assert not (tmp_path / "results" / "latest").exists()

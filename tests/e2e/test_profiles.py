@@ -26,8 +26,7 @@ def test_each_cell_gets_a_flame_graph_of_each_service_and_no_further_trial(
     stack: LocalStack, sinkbench: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "profiled.yaml").write_text(PLAN)
-    done = succeeded(sinkbench("race", "profiled.yaml", "--profile"))
-    assert "no profile of" not in done.stdout
+    assert "no profile of" not in succeeded(sinkbench("race", "profiled.yaml", "--profile")).stdout
     found = summary_of(tmp_path)
     assert [cell["trials"] for cell in found["cells"]] == [1]
     run = tmp_path / "results" / found["run"]
@@ -41,8 +40,7 @@ def test_each_cell_gets_a_flame_graph_of_each_service_and_no_further_trial(
         assert each["service"] in (run / each["file"]).read_text()
     # What the connector alone calls.
     assert any("sinkbench.reference.Elasticsearch" in name for name in names_in(run / by[bulk, "connect"]["file"]))
-    shown = sinkbench("show", "--bottlenecks").stdout
-    assert f"{bulk}, on top of elasticsearch's stacks" in shown
+    assert f"{bulk}, on top of elasticsearch's stacks" in sinkbench("show", "--bottlenecks").stdout
     assert by[bulk, "connect"]["file"] in write_report(run).read_text()
 
 

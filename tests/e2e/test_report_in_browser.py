@@ -8,11 +8,11 @@ from sinkbench.errors import ReasonCode
 from sinkbench.report.page import write_report
 from sinkbench.results import Limit, Reason
 from sinkbench.runs.store import RunFolder, read_summary
+from tests.e2e.races import ALL_FOUR
 from tests.support.browser import Browser
 from tests.support.samplerun import SCRIPT, keep_run
 
 pytestmark = pytest.mark.long
-FOUR = ("elasticsearch/camel-index", "elasticsearch/camel-bulk", "postgres/jdbc", "postgres/jdbc-pgbouncer")
 LUMINANCE = """
 (colour => {
   const part = colour.match(/[0-9.]+/g).slice(0, 3).map(value => value / 255)
@@ -75,7 +75,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def cold(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of a run of four cells of which one was not warm and one lost a record, with a limit that failed."""
-    folder = keep_run(tmp_path_factory.mktemp("cold") / "results", pipelines=FOUR, multiples=(1,), blocks=3, seconds=5)
+    folder = keep_run(
+        tmp_path_factory.mktemp("cold") / "results", pipelines=ALL_FOUR, multiples=(1,), blocks=3, seconds=5
+    )
     found = read_summary(folder)
     reason = Reason(code=ReasonCode.NOT_WARM, text="still warming: it compiled", figures={"records_per_second": 1_363})
     costly = {"connect": 2_045.0, "elasticsearch": 2_257.0}

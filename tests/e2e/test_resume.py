@@ -35,8 +35,7 @@ def test_a_race_that_was_killed_is_read_and_taken_up_where_it_was(
     (first,) = trials_of(tmp_path, pilots=True)
     killed = summary_of(tmp_path)
     assert (killed["complete"], killed["resumed"], killed["cells"][0]["trials"]) == (False, [], 1)
-    listed = succeeded(sinkbench("runs"))
-    assert listed.stdout.splitlines()[2].split()[-3:] == ["1", "no", "no"]
+    assert succeeded(sinkbench("runs")).stdout.splitlines()[2].split()[-3:] == ["1", "no", "no"]
     assert sinkbench("report", "results/latest").returncode == 0
 
     # Otherwise the next race would stop what the killed one has started.
@@ -70,6 +69,5 @@ def test_a_race_that_was_killed_is_read_and_taken_up_where_it_was(
     for trial in trials:
         assert len((tmp_path / "results" / "latest" / trial["samples"]).read_text().splitlines()) > 4
 
-    again = succeeded(sinkbench("resume", "results/latest"))
-    assert "nothing to do, the run is complete" in again.stdout
+    assert "nothing to do, the run is complete" in succeeded(sinkbench("resume", "results/latest")).stdout
     assert summary_of(tmp_path) == summary

@@ -21,13 +21,13 @@ from sinkbench.stack.home import Home
 from sinkbench.stack.local import LocalStack
 from sinkbench.stack.security import Security, kept_security
 from sinkbench.trial.cluster import Cluster
+from sinkbench.trial.observer import Observer
 from tests.e2e.failing import TOPIC, URL, changed, told
 from tests.e2e.onetrial import taken
 from tests.e2e.ownstacks import own_stack
 from tests.e2e.races import remove_connectors
 from tests.support.processwatch import Watch
 from tests.support.refusals import strangers_are_refused
-from tests.support.silent import Silent
 from tests.support.trials import config_of, plan_of
 from tests.support.waiting import until
 
@@ -88,7 +88,7 @@ def test_kafkas_own_programs_produce_and_consume_and_show_no_secret(
     plan = plan_of(kafka=[{"label": "it", "readers": 1}])
     with watch.going(), closing(Cluster(secured, plan, CHECKOUT)) as bench:
         (job,) = kafka.kafka_jobs(bench, "abcdef")
-        limit = job.run(Silent())
+        limit = job.run(Observer())
     assert (limit.note, limit.path[-1].confirms) == (None, True)
     assert [line for line in watch.seen if security.passwords["kafka"] in line] == []
 

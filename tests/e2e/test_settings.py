@@ -17,7 +17,7 @@ from sinkbench.stack.local import LocalStack
 from sinkbench.trial.cluster import Cluster
 from tests.e2e.onetrial import NAMES, one_trial
 from tests.e2e.races import a_race, left_behind, wait_for_draining
-from tests.support.silent import At
+from tests.support.observers import At
 from tests.support.trials import plan_of
 
 TARGET = NAMES.target
@@ -103,8 +103,7 @@ def test_what_a_killed_race_has_set_is_set_back_by_the_next_command(
             race.communicate(timeout=60)
         assert pooler(stack) == {"pool_mode": "session", "default_pool_size": "20"}
         assert commit_of_a_new_session(stack) == "off"
-        plan = plan_of()
-        with closing(Cluster(stack, plan, CHECKOUT)) as now:
+        with closing(Cluster(stack, plan_of(), CHECKOUT)) as now:
             swept = sweep(now)
         of_pgbouncer = {f"the setting {name} of pgbouncer" for name in AFTER}
         assert {"the setting synchronous_commit of postgres", *of_pgbouncer} <= set(swept)

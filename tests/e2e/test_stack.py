@@ -76,8 +76,7 @@ def test_what_does_not_run_can_be_killed_and_stays_so(stack: LocalStack) -> None
 
 def test_a_log_is_shown_and_an_unknown_service_is_refused(stack: LocalStack, sinkbench: Run) -> None:
     assert " LOG " in sinkbench("logs", "pgbouncer").stdout
-    done = refuses(sinkbench("logs", "pgbounce"))
-    assert "pgbouncer" in done.stderr
+    assert "pgbouncer" in refuses(sinkbench("logs", "pgbounce")).stderr
 
 
 def test_other_settings_than_the_running_stacks_are_refused(
@@ -88,8 +87,7 @@ def test_other_settings_than_the_running_stacks_are_refused(
         monkeypatch.setenv(f"SINKBENCH_{name}", value)
     assert sinkbench("up").returncode == 0
     monkeypatch.setenv("SINKBENCH_CONNECT_HEAP", "512m")
-    done = refuses(sinkbench("up"))
-    assert "SINKBENCH_CONNECT_HEAP" in done.stderr
+    assert "SINKBENCH_CONNECT_HEAP" in refuses(sinkbench("up")).stderr
 
 
 def test_a_taken_port_is_named_with_its_setting_and_holder_before_anything_starts(other: Settings) -> None:
@@ -121,8 +119,7 @@ def test_down_after_a_killed_controller_and_supervisord_leaves_no_process_and_no
     until(lambda: len(processes_of(other.home)) >= 4, 120)
     starting.kill()
     starting.wait()
-    pid = int((other.home / "supervisord.pid").read_text())
-    os.kill(pid, signal.SIGKILL)
+    os.kill(int((other.home / "supervisord.pid").read_text()), signal.SIGKILL)
     assert len(processes_of(other.home)) > 1
     succeeded(sinkbench("down"))
     assert processes_of(other.home) == []

@@ -164,8 +164,7 @@ def test_a_trial_that_a_slow_pilot_has_made_too_short_is_taken_again_with_more_r
 ) -> None:
     # As if the workers' JVMs had been cold, or the machine busy, in all of the pilot.
     monkeypatch.setattr("sinkbench.race.pilots.take_pilot", lambda trial, seconds_left: Pilot(1.0))
-    summary = race(stack, tmp_path, "pipelines: [postgres/jdbc]\n", drain="window_seconds: 6, ")
-    (cell,) = summary.cells
+    (cell,) = race(stack, tmp_path, "pipelines: [postgres/jdbc]\n", drain="window_seconds: 6, ").cells
     assert cell.passed, cell
     assert cell.trials == 1
     *short, taken = read_trials(next((tmp_path / "results").glob("*/trials.jsonl")))

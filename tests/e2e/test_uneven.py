@@ -26,7 +26,7 @@ from tests.e2e import onetrial
 from tests.e2e.onetrial import NAMES, PARTITIONS, index_with, reasons_but_size
 from tests.e2e.ownstacks import own_stack
 from tests.e2e.races import cluster_set, remove_connectors
-from tests.support.silent import At
+from tests.support.observers import At
 from tests.support.trials import config_of, plan_in
 from tests.support.waiting import until
 

@@ -72,8 +72,7 @@ def into(request: pytest.FixtureRequest, stack: LocalStack, connect: ConnectClus
         for number in range(RECORDS):
             producer.produce(TARGET, (RECORD % number).encode(), b"key", number % PARTITIONS)
         assert producer.flush(30) == 0
-        connector = config_of(into.file)
-        connect.create(TARGET, {**connector, "name": TARGET, "topics": TARGET})
+        connect.create(TARGET, {**config_of(into.file), "name": TARGET, "topics": TARGET})
         until(lambda: _count(sink) == RECORDS)
         until(lambda: kafka.committed(f"connect-{TARGET}", TARGET) == RECORDS)
         yield into

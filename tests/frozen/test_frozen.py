@@ -64,18 +64,15 @@ def test_a_run_gives_what_it_gave(
 
 @pytest.mark.parametrize("file", sorted(file.name for file in (make.EXPECTED / "compared").iterdir()))
 def test_two_runs_compare_as_they_did(file: str, compared: dict[str, str]) -> None:
-    expected = (make.EXPECTED / "compared" / file).read_text("utf-8")
-    _same(compared[file], expected)
+    _same(compared[file], (make.EXPECTED / "compared" / file).read_text("utf-8"))
 
 
 def test_the_runs_are_listed_as_they_were(unpacked: Callable[[str], Path]) -> None:
-    expected = (make.EXPECTED / "runs.txt").read_text("utf-8")
-    _same(make.listing(map(unpacked, make.NAMES)), expected)
+    _same(make.listing(map(unpacked, make.NAMES)), (make.EXPECTED / "runs.txt").read_text("utf-8"))
 
 
 def test_files_have_the_fields_that_they_had() -> None:
-    expected = (make.EXPECTED / "fields.txt").read_text("utf-8")
-    _same(make.fields(), expected)
+    _same(make.fields(), (make.EXPECTED / "fields.txt").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("name", make.NAMES)
@@ -109,8 +106,7 @@ def test_nothing_is_made_that_is_not_expected(made: Callable[[str], dict[str, st
     found = {f"{name}/{output}" for name in make.NAMES for output in made(name)} | {
         f"compared/{each}" for each in compared
     }
-    expected = {path.relative_to(make.EXPECTED).as_posix() for path in make.EXPECTED.glob("*/*")}
-    assert found == expected
+    assert found == {path.relative_to(make.EXPECTED).as_posix() for path in make.EXPECTED.glob("*/*")}
 
 
 def _same(found: str, expected: str) -> None:

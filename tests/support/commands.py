@@ -92,8 +92,7 @@ class Command:
 
     def __call__(self, *arguments: object) -> Ended:
         self._capsys.readouterr()
-        code = self._main([str(each) for each in arguments])
-        return Ended(code, *self._capsys.readouterr())
+        return Ended(self._main([str(each) for each in arguments]), *self._capsys.readouterr())
 
     def done(self, *arguments: object) -> str:
         """The output of a command that does what it should."""

@@ -23,12 +23,12 @@ from sinkbench.services.connect import ConnectorStatus, Task
 from sinkbench.sinks import Arrivals, Capabilities, Created, SinkBloat, SinkOthers, SinkReading, SinkSettings
 from sinkbench.stack import Facts, ProxyTarget, ServiceState, Usage
 from sinkbench.trial.names import Names
+from sinkbench.trial.observer import Observer
 from sinkbench.trial.resources import Resources
 from sinkbench.trial.sampler import Sources
 from sinkbench.trial.trial import run_trial
 from sinkbench.trial.values import AT_ONCE, Loaded, Others, Pace
 from sinkbench.trial.workloads.drain import Drain
-from tests.support.silent import Silent
 
 INTERVAL_SECONDS = 0.25
 
@@ -41,7 +41,7 @@ def status(tasks: int, failed: int = 0, workers: int = 3) -> ConnectorStatus:
     )
 
 
-class Quiet(Silent):
+class Quiet(Observer):
     """Keeps what it is told."""
 
     def __init__(self) -> None:

@@ -15,7 +15,9 @@ WANTS_TLS = struct.pack("!ii", 8, 80877103)
 WANTS_GSS = struct.pack("!ii", 8, 80877104)
 
 
-class _Http(BaseHTTPRequestHandler):
+class HttpParrot(BaseHTTPRequestHandler):
+    """An HTTP service that refuses everybody, and says with which user and password they came."""
+
     protocol_version = "HTTP/1.1"
 
     def _answer(self) -> None:
@@ -35,7 +37,9 @@ class _Http(BaseHTTPRequestHandler):
         """Says nothing."""
 
 
-class _Postgres(socketserver.BaseRequestHandler):
+class PostgresParrot(socketserver.BaseRequestHandler):
+    """A PostgreSQL that refuses everybody, and repeats the password."""
+
     def handle(self) -> None:
         connection: socket.socket = self.request
         while connection.recv(8, socket.MSG_PEEK) in (WANTS_TLS, WANTS_GSS):
@@ -71,13 +75,3 @@ def served(handler: type[socketserver.BaseRequestHandler], tls: ssl.SSLContext |
         server.shutdown()
         thread.join()
         server.server_close()
-
-
-def http_parrot() -> contextlib.AbstractContextManager[int]:
-    """The port of an HTTP service that refuses everybody, and says with which user and password they came."""
-    return served(_Http)
-
-
-def postgres_parrot() -> contextlib.AbstractContextManager[int]:
-    """The port of a PostgreSQL that refuses everybody, and repeats the password."""
-    return served(_Postgres)

@@ -34,10 +34,9 @@ def keep_run(
     seconds: float = 20.0,
     label: str = "",
     everything: bool = False,
-    factor: float = 1.0,
 ) -> Path:
     """The folder of a run at 3 workers, a trial a block and cell, sampled for so many seconds. `label` is the first
-    pipeline's, `factor` on all rates; `everything`: also limits, latencies, a re-scale, a search, an invalid trial."""
+    pipeline's; `everything`: also limits, latencies, a re-scale, a search, an invalid trial."""
     config = {"config": {"batch.size": "500", "note": SCRIPT}}
     connectors = connectors_in(root.parent, *pipelines, text=json.dumps(config, indent=2))
     entries = [
@@ -52,7 +51,7 @@ def keep_run(
         cells += [replace(cells[0], multiple=2, before=1), replace(cells[1], multiple=1, before=2)]
     draw = np.random.default_rng(1)
     trials = [
-        _trial(folder, cell, block, pipelines.index(cell.pipeline) % len(_LAWS), seconds, everything, draw, factor)
+        _trial(folder, cell, block, pipelines.index(cell.pipeline) % len(_LAWS), seconds, everything, draw)
         for block in range(1, blocks + 1)
         for cell in cells
     ]
@@ -104,16 +103,9 @@ def _more(cell: Cell, kind: int, clients: int, draw: np.random.Generator) -> dic
 
 
 def _trial(
-    folder: RunFolder,
-    cell: Cell,
-    block: int,
-    kind: int,
-    seconds: float,
-    everything: bool,
-    draw: np.random.Generator,
-    factor: float,
+    folder: RunFolder, cell: Cell, block: int, kind: int, seconds: float, everything: bool, draw: np.random.Generator
 ) -> results.TrialRecord:
-    rate = factor * _LAWS[kind].rate(cell.tasks) * float(draw.normal(1, 0.03))
+    rate = _LAWS[kind].rate(cell.tasks) * float(draw.normal(1, 0.03))
     times = np.arange(0, seconds, 0.25) + draw.uniform(0, 0.02, int(np.ceil(seconds / 0.25)))
     speeds = rate * np.clip(times / 2, 0, 1) * draw.normal(1, 0.15, len(times)).clip(0.1)
     stored = np.cumsum(speeds * 0.25).astype(int)

@@ -101,8 +101,7 @@ class Nodes:
 
     def writes(self, target: str) -> int | None:
         """Requests that stored records; None if the nodes do not show it."""
-        nodes = self._stats("nodes.*.http.routes.*.requests.count")
-        if nodes is None:
+        if (nodes := self._stats("nodes.*.http.routes.*.requests.count")) is None:
             return None
         routes = [each for node in nodes.values() for each in node["http"].get("routes", {}).items()]
         writing = [route for path, route in routes if any(part in WRITE_ROUTES for part in path.split("/"))]
@@ -123,8 +122,7 @@ class Nodes:
 
     def _clients(self) -> set[tuple[str, int]] | None:
         """Open connections except sinkbench's own, by node and number; None if the nodes do not show them."""
-        nodes = self._stats(CLIENTS)
-        if nodes is None:
+        if (nodes := self._stats(CLIENTS)) is None:
             return None
         return {
             (str(name), int(client["id"]))

@@ -64,8 +64,7 @@ class ElasticsearchSink:
             # The plan's settings for this cell take precedence.
             asked = spread(parse_json(read_text(file, TargetError)), options, self._writes.given)
             mappings = asked.get("mappings", {})
-            meta = {**mappings.get("_meta", {}), **MARK}
-            body = {**asked, "mappings": {**mappings, "_meta": meta}}
+            body = {**asked, "mappings": {**mappings, "_meta": {**mappings.get("_meta", {}), **MARK}}}
         except (FileNotFoundError, ValueError, AttributeError, TypeError) as error:
             raise TargetError(f"{file}: cannot be used as an index: {error}") from None
         cannot = f"Elasticsearch did not make the index {target} of {file}"

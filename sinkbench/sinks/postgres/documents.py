@@ -79,8 +79,7 @@ class Stored:
 
     def sequences(self, target: str, run: str) -> Iterator[npt.NDArray[np.int64]]:
         """As in `Sink`. Raises StackError if PostgreSQL's data breaks off."""
-        of = audited_in(self._connection, target)
-        query = of.statement("sequences", target, name=run)
+        query = audited_in(self._connection, target).statement("sequences", target, name=run)
         rest, header = b"", COPY_HEADER_BYTES
         with self._connection.cursor().copy(query) as copy:
             blocks = iter(copy)
@@ -94,8 +93,7 @@ class Stored:
             raise StackError(f"PostgreSQL's copy of {target} for the audit ended in the middle of a row")
 
     def some(self, target: str, run: str, seqs: Sequence[int]) -> dict[int, Any]:
-        of = audited_in(self._connection, target)
-        query = of.statement("some", target)
+        query = audited_in(self._connection, target).statement("some", target)
         rows = self._connection.execute(query, [run, [str(seq) for seq in seqs]]).fetchall()
         return {int(seq): found for seq, text in rows if (found := _parsed(text)) is not None}
 
@@ -206,8 +204,7 @@ class _Stamps(AbstractContextManager["_Stamps"]):
         """Raises StackError if the table has no column "stored" with the time of insertion."""
         with closing(connect(self.dsn)) as connection:
             set_session(connection)
-            of = audited_in(connection, self.target)
-            query = of.statement("arrivals", self.target)
+            query = audited_in(connection, self.target).statement("arrivals", self.target)
             try:
                 rows = np.array(connection.execute(query, [run, one_in]).fetchall(), dtype=np.float64).reshape(-1, 2)
             except psycopg.errors.UndefinedColumn as error:

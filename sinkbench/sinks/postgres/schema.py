@@ -67,8 +67,7 @@ def remove(connection: Connection, target: str) -> None:
         run(sql.SQL("ALTER TABLE IF EXISTS public.{} SET SCHEMA {}").format(name, name))
         before = _elsewhere(connection, target)
         run(sql.SQL("DROP SCHEMA {} CASCADE").format(name))
-        after = _elsewhere(connection, target)
-        if lost := _missing(before, after):
+        if lost := _missing(before, _elsewhere(connection, target)):
             raise StackError(f"PostgreSQL: {lost} needs what sinkbench has made for {target}; drop that first")
 
 
@@ -103,8 +102,7 @@ def _elsewhere(connection: Connection, schema: str) -> dict[tuple[str, int], str
 
 def _checked_table(connection: Connection, schema: str) -> int:
     """The OID of the table that the file created. Raises TargetError if it lacks something."""
-    found = connection.execute(read_sql("table"), [schema, SCHEMA_TABLE]).fetchall()
-    if not found:
+    if not (found := connection.execute(read_sql("table"), [schema, SCHEMA_TABLE]).fetchall()):
         raise TargetError(f"it makes no table {SCHEMA_TABLE}")
     ((table, is_table, has_identity),) = found
     if not is_table:

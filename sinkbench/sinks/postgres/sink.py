@@ -112,8 +112,7 @@ class PostgresSink:
 
     def read(self, target: str) -> SinkReading:
         if target not in self._counters:
-            rows = self._query(session.read_sql("identity"), target, target)
-            if not rows:
+            if not (rows := self._query(session.read_sql("identity"), target, target)):
                 raise StackError(f"PostgreSQL: there is no table {target} with an identity column")
             self._counters[target] = rows[0][0], key_table(self._connection, target)
         return self._clients.reading(*self._counters[target])

@@ -126,8 +126,7 @@ def take_pilot(own: Resources, seconds_left: float = math.inf) -> Pilot:
         return Pilot(None, problem)
     end = found.samples[-1].seconds
     recent = [sample for sample in found.samples if sample.seconds >= end - 2 * seconds]
-    rate = rate_from_pilot(*stored_counts(recent))
-    if rate is None:
+    if (rate := rate_from_pilot(*stored_counts(recent))) is None:
         return Pilot(None, problem or "it stored nothing")
     return Pilot(rate, compiling_share=compiling_share(found.samples, end - seconds, end))
 

@@ -249,8 +249,7 @@ def read_arrivals(own: Resources, around: Around) -> tuple[Arrivals | None, str]
 
 
 def _reads(loaded: Told | None, idle: Told | None) -> Reads | None:
-    told = [each for each in (loaded, idle) if each is not None]
-    if not told:
+    if not (told := [each for each in (loaded, idle) if each is not None]):
         return None
     return Reads(
         loaded_ms=None if loaded is None else latency_of(loaded.latencies_us),

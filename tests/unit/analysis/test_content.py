@@ -75,8 +75,7 @@ RECORDS = st.lists(VALUES, min_size=1, max_size=3)
 def judged(records: list[Any], stored: list[str]) -> list[int]:
     """How many records are altered by the comparison with the topic, and how many by checksum alone."""
     dataset = built([f'{{"own":{text_of(record)}}}'.encode() for record in records])
-    values = made_by(DatasetMaker(dataset, "r"), 0, len(records))
-    sent = documents_of(values, "r")
+    sent = documents_of(made_by(DatasetMaker(dataset, "r"), 0, len(records)), "r")
     assert list(sent) == list(range(len(records)))
     documents = {seq: {**sent[seq], "own": parse(text)} for seq, text in enumerate(stored)}
     by_checksum = ChecksumAudit(len(records), Content())

@@ -96,11 +96,8 @@ def drained(shape: Shape, seed: int, noise: float = 0.2, seconds: float = SECOND
 
 
 def judged(shape: Shape, noise: float = 0.2, seconds: float = SECONDS) -> list[Steadiness]:
-    found = []
-    for seed in range(CURVES):
-        times, stored = drained(shape, seed, noise, seconds)
-        found.append(steadiness(times, stored, int(stored[-1])))
-    return found
+    curves = (drained(shape, seed, noise, seconds) for seed in range(CURVES))
+    return [steadiness(times, stored, int(stored[-1])) for times, stored in curves]
 
 
 def share_of_steady(found: list[Steadiness]) -> float:
@@ -120,8 +117,7 @@ def test_the_rate_of_a_steady_trial_is_that_between_10_and_90_percent() -> None:
         times, stored = drained(np.ones_like, seed)
         total = int(stored[-1])
         now = drain_rate(times, stored, total, from_seconds=steadiness(times, stored, total).from_seconds)
-        before = drain_rate(times, stored, total)
-        differences.append(present(now) / present(before) - 1)
+        differences.append(present(now) / present(drain_rate(times, stored, total)) - 1)
     assert abs(float(np.mean(differences))) < 0.01
     assert float(np.max(np.abs(differences))) < 0.06
 
@@ -162,10 +158,7 @@ def test_what_changes_until_the_end_never_becomes_steady(shape: Shape) -> None:
 
 @pytest.mark.parametrize("place", [0.2, 0.45, 0.7])
 def test_a_stall_is_not_warm_up_and_stays_in_the_rate(place: float) -> None:
-    def stalled(share: np.ndarray) -> np.ndarray:
-        return np.where((share > place) & (share < place + 0.1), 0.0, 1.0)
-
-    found = judged(stalled, noise=0.1)
+    found = judged(lambda share: np.where((share > place) & (share < place + 0.1), 0.0, 1.0), noise=0.1)
     assert share_of_steady(found) >= 0.9
     assert np.median([each.warm_up_seconds for each in found if each.warm_up_seconds is not None]) == 0
 

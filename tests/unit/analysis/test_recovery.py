@@ -103,10 +103,8 @@ def test_what_is_lost_is_no_lag_for_ever(lost: int) -> None:
 
 
 def test_what_connect_says_is_set_against_what_is_stored() -> None:
-    def running(at: float) -> int:
-        return 1 if 14 <= at < 20 else 3
-
-    found = recovery_of(load(stands_still(10, 8), running=running), 10, 12, 3)
+    samples = load(stands_still(10, 8), running=lambda at: 1 if 14 <= at < 20 else 3)
+    found = recovery_of(samples, 10, 12, 3)
     # For four of the eight seconds every task was called RUNNING.
     assert found.stuck_seconds == pytest.approx(4, abs=2 * EVERY)
     assert found.told_seconds == pytest.approx(4, abs=2 * EVERY)

@@ -60,8 +60,7 @@ def test_the_total_is_that_of_one_moment_and_of_the_records_path_alone() -> None
 
 
 def test_a_service_that_was_not_seen_leaves_no_total() -> None:
-    unseen = held({"kafka_memory_bytes": 5, "connect_memory_bytes": 1})
-    assert total_memory_peak(unseen, PATH) is None
+    assert total_memory_peak(held({"kafka_memory_bytes": 5, "connect_memory_bytes": 1}), PATH) is None
     assert total_memory_peak(held({"kafka_memory_bytes": 5}, services=()), PATH) is None
 
 

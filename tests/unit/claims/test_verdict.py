@@ -219,8 +219,7 @@ def test_the_newest_run_that_is_on_what_the_claim_needs_decides() -> None:
 
 
 def test_all_shapes_must_hold() -> None:
-    no = {**RATIO, "at_least": 4}
-    assert verdict(claim(RATIO, no), [run(*GOOD)]).outcome is NO
+    assert verdict(claim(RATIO, {**RATIO, "at_least": 4}), [run(*GOOD)]).outcome is NO
     assert verdict(claim(RATIO, FAILS | {"of": {"label": "c"}}), [run(*GOOD)]).outcome is OPEN
 
 

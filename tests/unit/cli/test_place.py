@@ -34,8 +34,7 @@ def checkout(folder: Path, made: Path | str | None, line: str = PLAIN, version: 
 def moved(folder: Path) -> str:
     """What scripts/moved prints, without a locale."""
     script, plain = folder / "scripts" / "moved", {"PATH": "/usr/bin:/bin"}
-    done = subprocess.run([script], env=plain, capture_output=True, check=True)
-    return done.stdout.decode().strip()
+    return subprocess.run([script], env=plain, capture_output=True, check=True).stdout.decode().strip()
 
 
 @pytest.mark.parametrize(("name", "version", "line"), [("plain", "", PLAIN), ("büro test", "3.11", WITH_SH)])

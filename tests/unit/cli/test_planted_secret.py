@@ -22,7 +22,7 @@ from sinkbench.runs.store import RunFolder, read_trials
 from sinkbench.secrets import HIDDEN
 from tests.support.commands import Command
 from tests.support.endpoints import endpoints
-from tests.support.parrots import http_parrot, postgres_parrot
+from tests.support.parrots import HttpParrot, PostgresParrot, served
 from tests.support.samplerun import keep_run
 
 # With what addresses, JSON, HTML, connection strings and shells escape.
@@ -75,7 +75,7 @@ def found_in(text: object) -> list[str]:
 @pytest.mark.long
 def test_services_that_repeat_a_secret_in_their_errors_are_quoted_without_it(tmp_path: Path, fds: Command) -> None:
     file = tmp_path / "clusters.yaml"
-    with http_parrot() as http, postgres_parrot() as sql:
+    with served(HttpParrot) as http, served(PostgresParrot) as sql:
         file.write_text(STACK.replace("KAFKA", str(http)).replace("HTTP", str(http)).replace("SQL", str(sql)))
         code, *told = fds("up", "--stack", file)
         said = "".join([*told, *fds("status", "--stack", file)[1:]])
@@ -103,11 +103,10 @@ def kept(tmp_path: Path) -> Path:
     read_connector(connectors / "postgres" / "jdbc.json")
     folder = RunFolder.create(run.parent, load_plan(plan, connectors), connectors)
     record = read_trials(run / "trials.jsonl")[0]
-    why = Bottleneck(component="postgres", cause="WAL", evidence=f"it says {SECRET}")
     told: dict[str, Any] = {
         "notes": [f"a note of {quote(SECRET)}"],
         "overrides": {"connection.password": SECRET},
-        "bottleneck": why,
+        "bottleneck": Bottleneck(component="postgres", cause="WAL", evidence=f"it says {SECRET}"),
         "failure": f'{{"trace": {json.dumps(SECRET)}}}',
     }
     folder.append_trial(record.model_copy(update=told))

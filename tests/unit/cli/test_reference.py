@@ -100,8 +100,7 @@ def test_the_page_has_the_exit_codes_and_nothing_that_is_html_or_of_this_machine
 
 def test_the_bill_of_materials_names_every_version_and_nothing_twice() -> None:
     found = fetched()
-    bill = json.loads(bill_of_materials(found))
-    purls = [each["purl"] for each in bill["components"]]
+    purls = [each["purl"] for each in json.loads(bill_of_materials(found))["components"]]
     assert len(purls) == len(set(purls)) == len(found)
     assert {"pkg:deb/debian/pgbouncer", "pkg:deb/debian/maven"} <= set(purls)
     assert any(each.startswith("pkg:maven/org.postgresql/postgresql@") for each in purls)

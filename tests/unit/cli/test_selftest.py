@@ -23,8 +23,7 @@ def takes(monkeypatch: pytest.MonkeyPatch, trials: list[TrialRecord]) -> None:
         for trial in trials:
             run.append_trial(trial)
         ref = PlanRef(name=plan.name, sha256=plan.sha256, seed=1, trials=plan.trials)
-        cells = summarize(expand(plan, 3), trials)
-        summary = run_summary(*cells, run=run.run, plan=ref)
+        summary = run_summary(*summarize(expand(plan, 3), trials), run=run.run, plan=ref)
         run.write_summary(summary)
         return run, summary
 

@@ -244,8 +244,7 @@ def test_a_rate_is_from_one_commit_to_a_later_one_and_the_watch_ends_when_all_pa
 
 def test_one_connector_is_told_in_one_screen() -> None:
     known = progress(430, 100, grows=660, waited=120.0)
-    told = list(screen(jdbc(failed=1, cause="a lock (insert.mode): end it", progress=known)))
-    assert told == [
+    assert list(screen(jdbc(failed=1, cause="a lock (insert.mode): end it", progress=known))) == [
         "jdbc: RUNNING, 3 tasks (connect-1 1, connect-2 1, connect-3 1, 1 FAILED)",
         "io.debezium.connector.jdbc.JdbcSinkConnector reads tides as connect-jdbc",
         "unread: 2,790 records (tides-1 1,560, tides-0 1,230); the next one was written 2 min ago",

@@ -24,8 +24,8 @@ from sinkbench.limits.tune import Measured, Point, Tuned, step_of, step_up
 from sinkbench.services.worker import WorkerFailed
 from sinkbench.sinks import Destination, Refused
 from sinkbench.stack import Endpoint
+from sinkbench.trial.observer import Observer
 from tests.support.present import present
-from tests.support.silent import Silent
 from tests.support.tlsserver import served
 from tests.unit.loadgen.test_loadgen_dataset import built
 
@@ -126,7 +126,7 @@ def test_a_limit_that_cannot_be_measured_is_none_with_a_note() -> None:
     refused = Mock(side_effect=ServiceError("InsufficientPrivilege: permission denied"))
     fruitless = Mock(return_value=Tuned(None, [step_of(Point(1, 1), Measured(None, "429"))]))
     for search, note in ((refused, "permission denied"), (fruitless, "429")):
-        limit = LimitJob("postgres", "COPY", search).run(Silent())
+        limit = LimitJob("postgres", "COPY", search).run(Observer())
         assert limit.records_per_second is None
         assert note in str(limit.note)
 

@@ -8,8 +8,8 @@ from sinkbench.limits.measure import LimitJob, connector_jobs, connector_limit
 from sinkbench.plan.cells import expand
 from sinkbench.sinks import Capabilities
 from sinkbench.trial.names import Names
+from sinkbench.trial.observer import Observer
 from tests.support.fakecluster import FakeCluster, FakeSink, resources
-from tests.support.silent import Silent
 from tests.support.trials import plan_of
 
 PIPELINES = [
@@ -98,8 +98,8 @@ def test_cells_that_differ_in_their_target_share_a_limit_and_a_sink_without_the_
 
 def test_its_topic_is_sized_by_the_pilot_and_what_was_found_is_measured_in_blocks(cluster: Discarding) -> None:
     job = jobs(cluster)[0]
-    limit = job.run(Silent())
+    limit = job.run(Observer())
     assert (limit.sink, limit.way, limit.connections) == ("connector", "postgres/jdbc@3x1", 3)
     assert limit.path[0].batch == 30_000
-    assert job.in_block(limit, 2, 0.1, Silent()).records_per_second
+    assert job.in_block(limit, 2, 0.1, Observer()).records_per_second
     assert cluster.offered == limit.batch

@@ -57,8 +57,7 @@ def test_brokers_send_and_store_what_is_copied_too() -> None:
 
 def test_clients_of_a_secured_stack_have_javas_names() -> None:
     assert java_settings({}) == {}
-    security = Security(Path("/here"), {"kafka": "secret"})
-    found = java_settings(security.kafka_settings)
+    found = java_settings(Security(Path("/here"), {"kafka": "secret"}).kafka_settings)
     assert found["ssl.truststore.location"] == "/here/ca.pem"
     assert found["sasl.jaas.config"].endswith('ScramLoginModule required username="sinkbench" password="secret";')
 
@@ -136,8 +135,7 @@ HALF = limit("half", 50_000, 56_000, 46_000, None, figures={"wire_bytes": 6, "ac
 
 
 def test_loads_on_kafka_alone_are_in_each_block_whatever_cell_is_next() -> None:
-    plan = plan_of(kafka=[{"label": "one"}])
-    assert limits_in_blocks(plan, [ONE]) == [LimitOf(KAFKA_ALONE, "one")]
+    assert limits_in_blocks(plan_of(kafka=[{"label": "one"}]), [ONE]) == [LimitOf(KAFKA_ALONE, "one")]
     assert limits_in_blocks(plan_of(), [ONE]) == []
     assert LimitOf(KAFKA_ALONE, "one").needs(a_cell())
 

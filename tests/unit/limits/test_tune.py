@@ -11,7 +11,6 @@ from sinkbench.limits.tune import GAIN, MOST_LENGTHS, TOO_SHORT, Measured, Point
 from sinkbench.results import Limit, LimitStep
 from sinkbench.trial.observer import Observer
 from tests.support.present import present
-from tests.support.silent import Silent
 from tests.support.trials import sample
 
 COMPILING = "elasticsearch_compiler_cpu_seconds_total"
@@ -48,7 +47,8 @@ def job(again: Callable[[Point, Observer], Measured] | None) -> LimitJob:
 def test_in_a_block_the_setting_that_was_found_is_measured_and_what_was_disturbed_has_no_rate(
     measured: Measured, most_compiling: float, problem: str | None
 ) -> None:
-    found = job(lambda point, observer: {Point(512, 2): measured}[point]).in_block(SETTLED, 3, most_compiling, Silent())
+    again = job(lambda point, observer: {Point(512, 2): measured}[point])
+    found = again.in_block(SETTLED, 3, most_compiling, Observer())
     assert (found.block, found.problem) == (3, problem)
     assert found.records_per_second == (None if problem else 8e4)
     assert found.cpu_seconds_per_million == ({} if problem else {"elasticsearch": 8.0})
@@ -58,7 +58,7 @@ def test_in_a_block_the_setting_that_was_found_is_measured_and_what_was_disturbe
 def test_what_is_measured_once_is_not_measured_in_blocks(limit: Limit) -> None:
     again = None if limit.batch else lambda point, observer: Measured(1.0)
     with pytest.raises(ValueError, match="not measured in blocks"):
-        job(again).in_block(limit, 1, 0.2, Silent())
+        job(again).in_block(limit, 1, 0.2, Observer())
 
 
 FIRST, LARGEST = Point(256, 1), Point(32_768, 64)
@@ -93,8 +93,7 @@ def point_of(step: LimitStep) -> Point:
 
 @given(halves, st.floats(0.1, 100), st.integers(FIRST.batch + 1, 65_536))
 def test_a_step_that_fails_is_never_taken(half_batch: float, half_connections: float, fails_from: int) -> None:
-    found = tune(Client(half_batch, half_connections, fails_from), FIRST, LARGEST)
-    assert best(found).batch < fails_from
+    assert best(tune(Client(half_batch, half_connections, fails_from), FIRST, LARGEST)).batch < fails_from
 
 
 @given(halves, st.floats(0.1, 100))

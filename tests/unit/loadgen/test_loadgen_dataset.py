@@ -96,8 +96,7 @@ def test_every_kind_of_json_file_gives_its_records_with_the_same_digest(
 
 def test_a_table_gives_objects_with_the_types_of_its_columns(tmp_path: Path) -> None:
     table = b'id;code;price;ok;text\n1;007;1.50;true;"a; ""b"""\n2;12;;false;\n'
-    found = [json.loads(text) for text in texts(open_dataset(written(tmp_path, "t.csv", table)))]
-    assert found == [
+    assert [json.loads(text) for text in texts(open_dataset(written(tmp_path, "t.csv", table)))] == [
         {"id": 1, "code": "007", "price": 1.5, "ok": True, "text": 'a; "b"'},
         {"id": 2, "code": "12", "price": None, "ok": False, "text": None},
     ]

@@ -16,8 +16,7 @@ MOST_STEPS = 60
 
 def searched(search: CapacitySearch, outcome: Callable[[Offer], str]) -> CapacitySearch:
     for _ in range(MOST_STEPS):
-        offer = search.next()
-        if offer is None:
+        if (offer := search.next()) is None:
             return search
         found = outcome(offer)
         search.take(found, problem="a reason" if found == INVALID else None)

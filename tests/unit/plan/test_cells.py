@@ -16,8 +16,7 @@ from tests.support.trials import a_cell, connectors_in, plan_in, plan_of
 
 def test_a_cell_is_a_pipeline_at_a_multiple_of_the_workers() -> None:
     bulk = {"pipeline": "elasticsearch/camel-bulk", "multiples": [3], "overrides": {"a": 1}}
-    plan = plan_of("postgres/jdbc", bulk, multiples=[1, 2])
-    cells = expand(plan, workers=3)
+    cells = expand(plan_of("postgres/jdbc", bulk, multiples=[1, 2]), workers=3)
     assert [cell.key for cell in cells] == ["postgres/jdbc@3x1", "postgres/jdbc@3x2", "elasticsearch/camel-bulk@3x3"]
     assert [(cell.tasks, cell.sink) for cell in cells] == [(3, "postgres"), (6, "postgres"), (9, "elasticsearch")]
     assert (cells[2].overrides, len(set(cells))) == ({"a": "1"}, 3)

@@ -154,8 +154,7 @@ faults:
 
 
 def test_a_pipeline_drains_its_own_backlog_or_the_plans(tmp_path: Path) -> None:
-    cells = expand(read(tmp_path, DRAINED), 3)
-    assert [(cell.key, cell.backlog, cell.offered) for cell in cells] == [
+    assert [(cell.key, cell.backlog, cell.offered) for cell in expand(read(tmp_path, DRAINED), 3)] == [
         ("postgres/jdbc@3x1@90000b!kill worker", 90_000, None),
         ("elasticsearch/camel-bulk@3x1@5000b!kill worker", 5_000, None),
     ]

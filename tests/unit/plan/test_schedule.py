@@ -200,8 +200,7 @@ def test_a_search_goes_on_from_its_trials_as_if_it_had_not_been_cut_off(seed: in
 
 
 def test_a_trial_that_the_search_would_not_have_offered_is_refused() -> None:
-    offer = present(new_search(CAPACITY, 1000.0, []).next())
-    first = offered(CELLS[0], offer, 0, 1, 1e9)
+    first = offered(CELLS[0], present(new_search(CAPACITY, 1000.0, []).next()), 0, 1, 1e9)
     odd = first.model_copy(update={"trial": "odd", "offered_records_per_second": 1234.5})
     with pytest.raises(ValueError, match="trial odd of postgres/jdbc@3x1 is not what the search offers"):
         searches_of(CAPACITY, CELLS, [first, odd], [])

@@ -34,8 +34,7 @@ def with_settings(folder: Path, text: str, pipeline: str = "postgres/jdbc", more
 
 def test_settings_and_acks_of_a_pipeline_reach_its_cells(tmp_path: Path) -> None:
     own = f"{{pipeline: postgres/jdbc, label: quick, acks: 1, settings: {QUICK}}}"
-    plan = read(tmp_path, own, "elasticsearch/camel-bulk", more="load: {acks: 0}\n")
-    quick, bulk = expand(plan, 3)
+    quick, bulk = expand(read(tmp_path, own, "elasticsearch/camel-bulk", more="load: {acks: 0}\n"), 3)
     assert (quick.acks, quick.settings) == ("1", {"postgres": {"synchronous_commit": "off"}})
     assert (bulk.acks, bulk.settings) == ("0", {})
     assert quick.identity().items() >= {"settings": quick.settings, "acks": "1"}.items()
@@ -95,6 +94,5 @@ def test_variables_of_run_scripts_reach_their_cells_and_are_checked(tmp_path: Pa
     (wrong,) = check_variables(plan, {"KAFKA_HEAP", "CONNECT_HEPA"}, "")
     assert "mine.yaml:2: variables: no run script has a variable 'CONNECT_HEAP'; did you mean" in wrong
     assert all(line.endswith(": elsewhere") for line in check_variables(plan, (), "elsewhere"))
-    searches = read(tmp_path, entries[1], more="mode: capacity\n")
-    (refused,) = check_variables(searches, {"KAFKA_HEAP"}, "")
+    (refused,) = check_variables(read(tmp_path, entries[1], more="mode: capacity\n"), {"KAFKA_HEAP"}, "")
     assert "mine.yaml:3: variables need mode drain, rescale or sustain" in refused

@@ -46,8 +46,7 @@ def test_the_lock_of_a_race_that_was_killed_is_free(tmp_path: Path) -> None:
         "import os, sys; from pathlib import Path; from sinkbench.race.lock import only_race\n"
         "with only_race(Path(sys.argv[1]) / 'race.lock', Path(sys.argv[1]), 'quick'): os.kill(os.getpid(), 9)"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
-    assert done.returncode == -9
+    assert subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False).returncode == -9
     assert '"plan": "quick"' in (tmp_path / "race.lock").read_text()
     with only_race(tmp_path / "race.lock", tmp_path, "mine"):
         assert '"plan": "mine"' in (tmp_path / "race.lock").read_text()

@@ -183,8 +183,7 @@ def test_a_machine_that_never_becomes_warm_ends_and_no_rate_is_quoted(tmp_path: 
     assert summary.complete
     for cell in summary.cells:
         assert (cell.passed, cell.at_least.code, cell.ratio) == (True, ReasonCode.NOT_WARM, None)
-    taken = read_trials(folder.trials_path)
-    assert any(trial.replaces for trial in taken)
+    assert any(trial.replaces for trial in read_trials(folder.trials_path))
     assert any("warming up takes longer here" in line for line in ui.lines)
 
 

@@ -175,8 +175,7 @@ def test_labels_of_ticks_have_room(ticks: list[float], kept: list[float]) -> Non
 
 def test_a_scale_has_room_for_the_longest_bar_and_its_numbers_are_round() -> None:
     bars = [LineSeries(name, [(3, 10, 5, 95), (6, 20, 15, 60)]) for name in "abc"]
-    numbers = re.findall(r">(\d+)</text>", lines("k", bars, "tasks", "records/s"))
-    assert {"0", "20", "80"} <= set(numbers)
+    assert {"0", "20", "80"} <= set(re.findall(r">(\d+)</text>", lines("k", bars, "tasks", "records/s")))
     assert ticks(123_000) == [0, 50_000, 100_000]
     assert [short(value) for value in (0, 999, 1_500, 20_000, 1.2e6)] == ["0", "999", "1.5 k", "20 k", "1.2 M"]
 
@@ -199,8 +198,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_trial_is_a_point_and_a_sink_a_colour(two: Path) -> None:
     kept = load_run(two)
-    figure = present(rates(kept.summary, kept.trials, 20_000))
-    (chart,) = figure.charts
+    (chart,) = present(rates(kept.summary, kept.trials, 20_000)).charts
     assert "postgres/jdbc " in chart.label
     texts = [each for name in ("postgres", "elasticsearch", "required: 20,000 records/s") for each in [f">{name}<"]]
     assert [text for text in texts if text not in chart.svg] == []

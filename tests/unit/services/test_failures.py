@@ -130,8 +130,7 @@ def test_a_closed_port_ends_with_our_error(ask: str, monkeypatch: pytest.MonkeyP
 
 
 def test_workers_are_searched_anew_when_none_answers() -> None:
-    mine = Starlette(routes=[Route("/connectors", lambda request: JSONResponse(["mine"]))])
-    with served(mine) as port:
+    with served(Starlette(routes=[Route("/connectors", lambda request: JSONResponse(["mine"]))])) as port:
         known = iter([*free_ports(1), port])
         with ConnectCluster(lambda: [f"http://127.0.0.1:{next(known)}"]) as connect:
             assert connect.connectors() == ["mine"]

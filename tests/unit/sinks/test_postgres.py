@@ -18,7 +18,7 @@ from sinkbench.sinks.postgres.schema import Objects, difference
 from sinkbench.sinks.values import SinkPooling
 from sinkbench.stack import Endpoint
 from tests.support.endpoints import endpoints
-from tests.support.parrots import postgres_parrot
+from tests.support.parrots import PostgresParrot, served
 
 ALTER = re.compile(r'ALTER DATABASE "bench" (?:SET (?P<name>\S+) TO \'(?P<value>.*)\'|RESET (?P<gone>\S+))')
 COMMIT = "synchronous_commit"
@@ -154,7 +154,7 @@ def test_how_the_pools_are_set_is_what_holds_for_this_database() -> None:
 
 def test_a_login_that_fails_says_why_and_is_tried_at_the_stacks_own_servers_alone() -> None:
     login = {"connection.username": "u", "connection.password": "mine-own"}
-    with postgres_parrot() as port:
+    with served(PostgresParrot) as port:
         own = Endpoint(f"host=127.0.0.1,127.0.0.1 port=1,{port} user=s password=swordfish dbname=d sslmode=disable")
         there = endpoints(sinks={"postgres": own})
         url = f"jdbc:postgresql://localhost:{port}/d"

@@ -303,8 +303,7 @@ def test_trials_that_differ_give_a_range_and_equal_ones_give_none() -> None:
 
 def test_a_heading_is_whole_where_no_pipeline_has_a_figure() -> None:
     asked = Asked(20_000)
-    told = lines(sizes(measured([run(jdbc(5, 5))], None), asked), asked, ["r"])
-    assert "Not decided" in told
+    assert "Not decided" in lines(sizes(measured([run(jdbc(5, 5))], None), asked), asked, ["r"])
 
 
 def test_the_page_has_40_lines_of_100_columns_for_any_number_of_pipelines() -> None:

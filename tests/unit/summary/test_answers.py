@@ -135,8 +135,7 @@ def test_the_bound_is_that_of_the_fastest_trials_and_none_where_nothing_is_known
 def test_a_cell_that_the_plan_has_and_the_summary_lacks_is_unknown() -> None:
     whole = planned(doing(INDEX, 1_200), doing(BULK, 30_000), doing(INDEXED, 25_000))
     assert present(answers_of(whole)[0].pair).faster.label == BULK
-    without = whole.model_copy(update={"cells": [whole.cells[0], whole.cells[2]]})
-    (found,) = answers_of(without)
+    (found,) = answers_of(whole.model_copy(update={"cells": [whole.cells[0], whole.cells[2]]}))
     assert (found.pair, found.bound(), found.sides[0].missing) == (None, None, [f"{BULK}@3x1"])
     no_sink = whole.model_copy(update={"cells": whole.cells[:2]})
     assert [(each.job, each.pair) for each in answers_of(no_sink)] == [(None, None)]

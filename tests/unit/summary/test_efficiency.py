@@ -55,8 +55,7 @@ def test_efficiency_is_made_of_rate_and_limit_in_the_same_block() -> None:
 @given(st.lists(st.tuples(st.floats(1, 1e6), st.floats(1, 1e6)), min_size=1, max_size=8))
 def test_efficiency_lies_between_its_lowest_and_highest_block(pairs: list[tuple[float, float]]) -> None:
     rates, limits = zip(*pairs, strict=True)
-    found = limited(*rates, limits=[in_blocks(*limits)])
-    shares = present(found.efficiency_by_block)
+    shares = present(limited(*rates, limits=[in_blocks(*limits)]).efficiency_by_block)
     assert shares.low <= shares.median * (1 + 1e-9)
     assert shares.median <= shares.high * (1 + 1e-9)
     assert (shares.interval is None) == (len(pairs) < 5)

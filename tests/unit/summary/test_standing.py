@@ -100,7 +100,6 @@ def test_trials_whose_tasks_read_far_ahead_of_the_sink_are_no_lower_bound(ahead:
 
 @given(st.lists(st.tuples(st.floats(1, 1e6), st.sampled_from([True, False, None])), min_size=1, max_size=8))
 def test_what_it_is_at_least_is_its_fastest_trial(seen: list[tuple[float, bool | None]]) -> None:
-    trials = [trial(rate, warm=warm) for rate, warm in seen]
-    found = at_least(trials)
+    found = at_least([trial(rate, warm=warm) for rate, warm in seen])
     if found is not None:
         assert set(found.figures.values()) == {max(rate for rate, _ in seen)}

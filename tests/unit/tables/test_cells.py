@@ -45,8 +45,7 @@ def test_the_frames_on_top_stand_beside_what_limits_a_cell() -> None:
 
 
 def test_next_to_a_zero_stands_how_many_trials_were_not_audited() -> None:
-    text = shown("postgres/jdbc", 1_000, 2_000, not_audited=1)
-    row = [line.split() for line in text.splitlines()]
+    row = [line.split() for line in shown("postgres/jdbc", 1_000, 2_000, not_audited=1).splitlines()]
     start = next(place for place, words in enumerate(row) if words[:1] == ["postgres/jdbc"])
     assert row[start][-3:] == ["0", "0", "ok"]
     assert list(row[start + 1 : start + 4]) == [

@@ -166,6 +166,5 @@ def test_a_lost_record_is_written_and_the_sink_says_why_not(
     monkeypatch.setattr(audit, "open_writer", lambda to: writer)
     cluster: Any = FakeCluster(PLAN, sent=sent)
     cluster.stack.endpoints.sinks = {"elasticsearch": None}
-    own = resources(cluster, replace(CELL, form=form))
-    assert why_refused(own, lambda seq: seq >= 2) == why
+    assert why_refused(resources(cluster, replace(CELL, form=form)), lambda seq: seq >= 2) == why
     assert tried == ([] if written is None else [record(written)])

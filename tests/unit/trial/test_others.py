@@ -4,8 +4,7 @@ from sinkbench.trial.values import Others, met, risen
 
 
 def test_a_connector_that_ran_at_either_look_is_named_with_its_most_tasks() -> None:
-    found = met(Others({"a": 1}), Others({"a": 3, "b": 2}), 1_000)
-    assert found == [
+    assert met(Others({"a": 1}), Others({"a": 3, "b": 2}), 1_000) == [
         "another connector, a, ran 3 tasks on these workers",
         "another connector, b, ran 2 tasks on these workers",
     ]

@@ -63,8 +63,7 @@ def test_a_service_that_fails_or_answers_late_is_silent_until_it_answers(monkeyp
     answers = iter([1, 2, None, "late", 5])
 
     def read() -> int:
-        found = next(answers, 6)
-        if found is None:
+        if (found := next(answers, 6)) is None:
             raise ServiceError("gone")
         time.sleep(0.1 if found == "late" else 0.0)
         return 0

@@ -131,8 +131,7 @@ def test_a_drain_is_given_up_for_a_reason(samples: list[Sample], code: ReasonCod
     *before, end = map(DrainWatch(100, 3, 30, 300).see, samples)
     assert before == [None] * len(before)
     assert (end.reason.code, end.reason.text) == (code, text)
-    gone = re.findall(r"(\w+) (?:died during|was killed)", text)
-    assert end.dead == tuple(sorted(gone))
+    assert end.dead == tuple(sorted(re.findall(r"(\w+) (?:died during|was killed)", text)))
 
 
 def test_a_single_reading_that_fails_is_passed_over_but_not_a_row_of_them() -> None:

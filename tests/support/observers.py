@@ -1,27 +1,12 @@
-"""Observers of a trial."""
+"""Observers of a trial that do something while it runs."""
 
 from collections.abc import Callable
 
 from sinkbench.analysis.samples import Sample
+from sinkbench.trial.observer import Observer
 
 
-class Silent:
-    """Is told what goes on, and does nothing."""
-
-    def phase(self, text: str) -> None:
-        return
-
-    def progress(self, done: int, total: int) -> None:
-        return
-
-    def sample(self, sample: Sample) -> None:
-        return
-
-    def fault(self, name: str, over: bool) -> None:
-        return
-
-
-class At(Silent):
+class At(Observer):
     """Does something when the trial has come to a phase, by the first word of that: `At(auditing=look)`."""
 
     def __init__(self, **steps: Callable[[], object]) -> None:
@@ -32,7 +17,7 @@ class At(Silent):
             step()
 
 
-class When(Silent):
+class When(Observer):
     """Does something at the first sample of which something holds."""
 
     def __init__(self, holds: Callable[[Sample], object], act: Callable[[], object]) -> None:
