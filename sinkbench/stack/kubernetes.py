@@ -152,7 +152,9 @@ class KubernetesStack(ExternalStack):
         there = self._there()
         workers = {url.removeprefix("http://"): name for name, url in self._endpoints.connect.items()}
         # Strimzi's workers name themselves by their pods' DNS names.
-        pods = {node: there[pod] for node, pod in found.pods.items() if node in self._endpoints.connect and pod in there}
+        pods = {
+            node: there[pod] for node, pod in found.pods.items() if node in self._endpoints.connect and pod in there
+        }
         workers |= {dns_name(pod, self._api.namespace): node for node, pod in pods.items()}
         changes = KafkaConnectors(self._api, found.declares) if found.declares else None
         self._endpoints = replace(self._endpoints, worker_ids=workers, stack_file=None, connector_changes=changes)
