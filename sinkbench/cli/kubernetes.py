@@ -15,6 +15,7 @@ import typer
 from sinkbench.cli.options import commands, say, write
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT
+from sinkbench.stack.certificates import write_file
 from sinkbench.stack.operators import PART_OF, Object
 from sinkbench.stack.tools import run
 from sinkbench.suggest import did_you_mean
@@ -97,12 +98,24 @@ def delete(namespace: Namespace = "sinkbench") -> None:
 
 
 @kubernetes.command()
-def show(namespace: Annotated[str, typer.Argument(help="default: the kubeconfig's")] = "") -> None:
-    """Print a namespace's clusters as a stack file. Secrets are named, not shown."""
+def show(
+    namespace: Annotated[str, typer.Argument(help="default: the kubeconfig's")] = "",
+    to: Annotated[Path | None, typer.Option(help="a new folder for stack.yaml and the secrets that it names")] = None,
+) -> None:
+    """Print a namespace's clusters as a stack file, or write it. Secrets are named, not shown."""
     # Imported here: the client takes long.
     from sinkbench.stack.kubernetes import KubernetesStack
 
-    write(KubernetesStack(namespace).show() + "\n")
+    file = KubernetesStack(namespace).show()
+    if to is None:
+        write(file.read_text(encoding="utf-8") + "\n")
+        return
+    if to.exists():
+        raise StackError(f"--to {to}: exists; name a folder that is not there yet")
+    to.mkdir(mode=0o700, parents=True)
+    for each in file.parent.iterdir():
+        write_file(to / each.name, each.read_bytes())
+    say(f"sinkbench race quick --stack {to / file.name}")
 
 
 def _await_pods(namespace: str, seconds: float) -> None:
