@@ -2,10 +2,10 @@
 
 import json
 import os
+import re
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -15,6 +15,8 @@ import typer
 from sinkbench.cli.options import commands, say, write
 from sinkbench.errors import StackError
 from sinkbench.settings import CHECKOUT
+from sinkbench.stack.certificates import write_file
+from sinkbench.stack.operators import PART_OF, Object
 from sinkbench.stack.tools import run
 from sinkbench.suggest import did_you_mean
 
@@ -24,9 +26,14 @@ kubernetes = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help=ABOUT
 app.add_typer(kubernetes, name="kubernetes")
 
 FOLDER, PLAIN = CHECKOUT / "kubernetes", "plain"
-OURS = "sinkbench.io/created"
-DELETE_SECONDS = 300
-PARTS = ("--selector", "app.kubernetes.io/part-of=sinkbench")
+CREATED = "sinkbench.io/created"
+# A label of all that `apply` makes, as some of it is in no namespace.
+WITHIN = "sinkbench.io/namespace"
+PARTS = ("--selector", f"{PART_OF}=sinkbench")
+DELETE_WITHIN = "--timeout=300s"
+# kubectl's messages of many lines.
+UNKNOWN = re.compile(r'no matches for kind "(.+?)" in version "(.+?)"')
+CONFLICT = re.compile(r"(conflicts? with .+?)\nPlease review", re.DOTALL)
 # Kubernetes tries again, and pods stay without their image.
 UNPULLED = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName")
 WAITING = ".status.containerStatuses[*]}{.image}: {.state.waiting.reason}: {.state.waiting.message}"
@@ -49,13 +56,18 @@ def apply(
 ) -> None:
     """Apply an overlay, and wait for its pods. A second call changes nothing; it takes nothing over from others."""
     found = _folder(overlay)
-    if _namespace(namespace) == "":
-        _kubectl("create", "namespace", namespace)
-        # The operators' own pods may need more.
-        mode = "enforce" if overlay == PLAIN else "warn"
-        _kubectl("label", "namespace", namespace, f"{OURS}=true", f"pod-security.kubernetes.io/{mode}=restricted")
-    with _in_namespace(found, namespace) as folder:
-        say(applied := _kubectl("apply", "--server-side", "--kustomize", folder).strip())
+    with TemporaryDirectory(prefix="sinkbench-kustomize-") as folder:
+        _move(found, namespace, Path(folder))
+        there = _there(folder, namespace)
+        _move(found, namespace, Path(folder), [patch for each in there for patch in _kept(each)])
+        if _namespace(namespace) == "":
+            _kubectl("create", "namespace", namespace)
+            # The operators' own pods may need more.
+            mode = "enforce" if overlay == PLAIN else "warn"
+            restricted = f"pod-security.kubernetes.io/{mode}=restricted"
+            _kubectl("label", "namespace", namespace, f"{CREATED}=true", restricted)
+        applied = _kubectl("apply", "--server-side", "--kustomize", folder, there=map(_name, there)).strip()
+    say(applied)
     if wait:
         say("waiting for the pods")
         _await_pods(namespace, wait)
@@ -71,25 +83,39 @@ def apply(
 
 
 @kubernetes.command()
-def delete(overlay: Overlay = PLAIN, namespace: Namespace = "sinkbench") -> None:
-    """Delete what `apply` created: the overlay's parts, and the namespace with all in it, unless that was there."""
-    is_ours = OURS in _namespace(namespace)
-    # A claim stays for as long as a pod uses it, which the namespace takes along.
-    wait = "--wait=false" if is_ours else f"--timeout={DELETE_SECONDS}s"
-    with _in_namespace(_folder(overlay), namespace) as folder:
-        _kubectl("delete", "--ignore-not-found", wait, "--kustomize", folder)
+def delete(namespace: Namespace = "sinkbench") -> None:
+    """Delete what `apply` created of any overlay, and the namespace with all in it, unless that was there."""
+    is_ours = CREATED in _namespace(namespace)
+    marks = {"false": f"{WITHIN}={namespace}"} | ({} if is_ours else {"true": PARTS[1]})
+    for namespaced, label in marks.items():
+        kinds = _kubectl("api-resources", f"--namespaced={namespaced}", "--verbs=list,delete", "--output=name").split()
+        # In the foreground: with what operators and controllers have made of them.
+        whole = ("--ignore-not-found", "--cascade=foreground", DELETE_WITHIN)
+        _kubectl("delete", ",".join(kinds), "--selector", label, "--namespace", namespace, *whole)
     if is_ours:
-        _kubectl("delete", "namespace", namespace, f"--timeout={DELETE_SECONDS}s")
+        _kubectl("delete", "namespace", namespace, DELETE_WITHIN)
     say(f"namespace {namespace}: nothing of sinkbench is left")
 
 
 @kubernetes.command()
-def show(namespace: Annotated[str, typer.Argument(help="default: the kubeconfig's")] = "") -> None:
-    """Print a namespace's clusters as a stack file. Secrets are named, not shown."""
+def show(
+    namespace: Annotated[str, typer.Argument(help="default: the kubeconfig's")] = "",
+    to: Annotated[Path | None, typer.Option(help="a new folder for stack.yaml and the secrets that it names")] = None,
+) -> None:
+    """Print a namespace's clusters as a stack file, or write it. Secrets are named, not shown."""
     # Imported here: the client takes long.
     from sinkbench.stack.kubernetes import KubernetesStack
 
-    write(KubernetesStack(namespace).show() + "\n")
+    file = KubernetesStack(namespace).show()
+    if to is None:
+        write(file.read_text(encoding="utf-8") + "\n")
+        return
+    if to.exists():
+        raise StackError(f"--to {to}: exists; name a folder that is not there yet")
+    to.mkdir(mode=0o700, parents=True)
+    for each in file.parent.iterdir():
+        write_file(to / each.name, each.read_bytes())
+    say(f"sinkbench race quick --stack {to / file.name}")
 
 
 def _await_pods(namespace: str, seconds: float) -> None:
@@ -119,17 +145,44 @@ def _namespace(name: str) -> str:
     return _kubectl("get", "namespace", name, "--ignore-not-found", "--output", "jsonpath={.metadata.labels}")
 
 
-@contextmanager
-def _in_namespace(overlay: Path, namespace: str) -> Iterator[str]:
-    """A folder with the overlay moved to the namespace, also where a role binding names it."""
-    with TemporaryDirectory(prefix="sinkbench-kustomize-") as made:
-        # Kustomize takes no absolute path. What belongs to no namespace is named by it.
-        op = {"op": "replace", "path": "/metadata/name", "value": f"sinkbench-nodes-{namespace}"}
-        patch = {"target": {"name": "sinkbench-nodes"}, "patch": json.dumps([op]), "options": {"allowNameChange": True}}
-        path = os.path.relpath(overlay, Path(made).resolve())
-        text = {"namespace": namespace, "resources": [path], "patches": [patch]}
-        Path(made, "kustomization.yaml").write_text(json.dumps(text), encoding="utf-8")
-        yield made
+def _move(overlay: Path, namespace: str, folder: Path, patches: Sequence[Object] = ()) -> None:
+    """Makes the folder the overlay, labelled and in the namespace, also where a role binding names that."""
+    # Kustomize takes no absolute path. What belongs to no namespace is named by it.
+    rename = {"op": "replace", "path": "/metadata/name", "value": f"sinkbench-nodes-{namespace}"}
+    nodes = {"target": {"name": "sinkbench-nodes"}, "patch": json.dumps([rename]), "options": {"allowNameChange": True}}
+    path, labels = os.path.relpath(overlay, folder.resolve()), {PART_OF: "sinkbench", WITHIN: namespace}
+    text = {"namespace": namespace, "resources": [path], "labels": [{"pairs": labels}], "patches": [nodes, *patches]}
+    (folder / "kustomization.yaml").write_text(json.dumps(text), encoding="utf-8")
+
+
+def _there(folder: str, namespace: str) -> Sequence[Object]:
+    """The folder's objects that are there already. Raises StackError if one of them is another's."""
+    shown = ("--ignore-not-found", "--show-managed-fields", "--output=json", "--kustomize", folder)
+    found = json.loads(_kubectl("get", *shown) or '{"items": []}')
+    there: list[Object] = found.get("items", [found])
+    labels = {_name(each): each["metadata"].get("labels", {}) for each in there}
+    # `kubectl apply --kustomize` labels them without the namespace.
+    ours = ("sinkbench", namespace)
+    if others := [name for name, has in labels.items() if (has.get(PART_OF), has.get(WITHIN, namespace)) != ours]:
+        said = "there already, and not of sinkbench; nothing was changed: name another --namespace"
+        raise StackError(f"namespace {namespace}: {', '.join(others[:3])}: {said}")
+    return there
+
+
+def _name(there: Object) -> str:
+    """As kubectl writes it: deployment.apps/loadgen."""
+    group = there["apiVersion"].rpartition("/")[0]
+    return f"{there['kind'].lower()}{group and '.'}{group}/{there['metadata']['name']}"
+
+
+def _kept(there: Object) -> list[Object]:
+    """A patch with what docs/kubernetes.md's `kubectl scale` and `patch` have set: the same value is no conflict."""
+    managed = there["metadata"].get("managedFields", [])
+    others = [each["fieldsV1"] for each in managed if each["operation"] == "Update"]
+    kept = [key for key in ("replicas", "suspend") if any(f"f:{key}" in each.get("f:spec", {}) for each in others)]
+    ops = [{"op": "add", "path": f"/spec/{key}", "value": there["spec"][key]} for key in kept]
+    target = {"kind": there["kind"], "name": there["metadata"]["name"]}
+    return [{"target": target, "patch": json.dumps(ops)}] if ops else []
 
 
 def _folder(overlay: str) -> Path:
@@ -140,12 +193,19 @@ def _folder(overlay: str) -> Path:
     return found.resolve()
 
 
-def _kubectl(*arguments: str) -> str:
-    """Returns its output. Raises StackError with its last line, which names the right that an account lacks."""
+def _kubectl(*arguments: str, there: Iterable[str] = ()) -> str:
+    """Returns its output. Raises StackError with one line: what conflicts in which of the objects that are `there`, the
+    kinds without a CRD, or kubectl's last line, which names the right that an account lacks."""
     if shutil.which("kubectl") is None:
         raise StackError("there is no command kubectl; install it, or put it on the PATH (docs/kubernetes.md)")
     done = run(["kubectl", *arguments])
     if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or ["no message"]
-        raise StackError(f"kubectl {arguments[0]}: {lines[-1]}")
+        said = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        if unknown := dict.fromkeys(UNKNOWN.findall(done.stderr)):
+            kinds = ", ".join(f"{kind} in version {version}" for kind, version in unknown)
+            said = f"there is no CRD of {kinds}; install its operator, in a release that has it"
+        elif conflicts := dict.fromkeys(CONFLICT.findall(done.stderr)):
+            names = ", ".join(name for name in there if f"{name} serverside-applied" not in done.stdout)
+            said = f"{names}: {' '.join('; '.join(conflicts).split())}; undo that, or write the same in the overlay"
+        raise StackError(f"kubectl {arguments[0]}: {said}")
     return done.stdout

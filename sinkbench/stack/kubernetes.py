@@ -165,9 +165,9 @@ class KubernetesStack(ExternalStack):
     def _there(self) -> dict[str, Object]:
         return {name_of(each): each for each in self._api.list(PODS)}
 
-    def show(self) -> str:
-        """Returns the stack file of what was found, which refers to its secrets by names of files."""
-        return self._file.path.read_text(encoding="utf-8")
+    def show(self) -> Path:
+        """Returns the stack file of what was found, next to the files of its secrets, until this process ends."""
+        return self._file.path
 
     def services(self) -> list[ServiceState]:
         """A service whose pod has changed is dead once: whoever asks again gets the answer of the new one."""

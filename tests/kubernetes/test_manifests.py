@@ -18,6 +18,7 @@ from sinkbench.stack.kubernetes import Api
 from tests.kubernetes.cluster import ROOT, done, kubectl
 
 OVERLAYS, COMPONENT = ("small", "published", "large"), "components/podmonitor"
+OPERATORS = "kubernetes/operators/kustomization.yaml"
 DRY_RUN = ("apply", "--server-side", "--dry-run=server", "--validate=strict")
 ABSENT = object()
 """In place of a value: the field is removed."""
@@ -72,9 +73,12 @@ def changed(document: Any, path: str, value: object) -> Any:
 
 @pytest.fixture(scope="module")
 def monitored(operators: None, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return monitored_overlay(tmp_path_factory.mktemp("monitored"), "overlays/published")
+
+
+def monitored_overlay(folder: Path, overlay: str) -> str:
     """The path of an overlay with the component for the Prometheus operator."""
-    folder = tmp_path_factory.mktemp("monitored").resolve()
-    paths = (os.path.relpath(ROOT / "kubernetes" / each, folder) for each in ("overlays/published", COMPONENT))
+    paths = (os.path.relpath(ROOT / "kubernetes" / each, folder.resolve()) for each in (overlay, COMPONENT))
     parts = {name: [path] for name, path in zip(("resources", "components"), paths, strict=True)}
     (folder / "kustomization.yaml").write_text(json.dumps(parts))
     return str(folder)
@@ -168,3 +172,34 @@ def test_what_no_operator_makes_ready_is_told_with_its_words(
         assert capsys.readouterr().err.endswith(": Setting up primary\n")
     finally:
         kubectl("delete", "namespace", where[1], "--ignore-not-found")
+
+
+def labels_of_pods(each: Any) -> Any:
+    """Those that a controller or an operator gives an object's pods; None if it has none."""
+    spec = each.get("spec", {})
+    template = spec.get("template") or spec.get("nodeSets", [{}])[0].get("podTemplate") or {}
+    return (spec.get("inheritedMetadata") or template.get("pod", template).get("metadata") or {}).get("labels")
+
+
+@pytest.mark.parametrize("overlay", ["plain", "overlays/large"])
+def test_policies_and_monitors_select_all_pods_of_ours_and_no_other(tmp_path: Path, overlay: str) -> None:
+    objects = rendered(monitored_overlay(tmp_path, overlay))
+    pods = {name: labels for name, each in objects.items() if (labels := labels_of_pods(each))}
+    admitted: set[str] = set()
+    for name, spec in (
+        (name, each["spec"]) for name, each in objects.items() if "Policy/" in name or "Monitor/" in name
+    ):
+        selector = spec.get("podSelector") or spec["selector"]
+        keys = {each["key"] for each in selector.get("matchExpressions", [])}
+        asked = selector.get("matchLabels", {}).items()
+        found = {pod for pod, has in pods.items() if asked <= has.items() and keys <= has.keys()}
+        assert found, name
+        if {"podSelector": {}} in spec.get("ingress", [{}])[0].get("from", []):
+            admitted |= found
+    assert admitted == pods.keys()
+
+
+def test_kustomizes_images_are_those_of_operators_too(published: dict[str, Any]) -> None:
+    tags = {each["name"]: each["newTag"] for each in YAML(typ="safe").load(ROOT / OPERATORS)["images"]}
+    image = "sinkbench/connect"
+    assert published["KafkaConnect/bench"]["spec"]["image"] == f"{image}:{tags[image]}"

@@ -164,9 +164,9 @@ def test_an_image_that_cannot_be_pulled_is_told_at_once(tmp_path: Path, capsys: 
     made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "none", "labels": labels}, "spec": spec}
     (tmp_path / "none.yaml").write_text(json.dumps(made))
     (tmp_path / "kustomization.yaml").write_text("resources: [none.yaml]")
-    where = ("--overlay", str(tmp_path), "--namespace", "sinkbench-late")
+    where = ("--namespace", "sinkbench-late")
     try:
-        assert main(["kubernetes", "apply", *where, "--wait", "300"]) == EXIT_UNUSABLE
+        assert main(["kubernetes", "apply", "--overlay", str(tmp_path), *where, "--wait", "300"]) == EXIT_UNUSABLE
         assert re.search(f"image {absent}: (ErrImagePull|ImagePullBackOff): .*set `images`", capsys.readouterr().err)
     finally:
         assert main(["kubernetes", "delete", *where]) == 0

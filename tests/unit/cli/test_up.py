@@ -7,6 +7,7 @@ import pytest
 
 from sinkbench.cli import stack as commands
 from sinkbench.race.lock import only_race
+from sinkbench.stack import kubernetes as driver
 from tests.support.commands import Command
 
 
@@ -57,3 +58,18 @@ def test_an_overlay_of_ours_or_a_folder_of_yours_needs_kubectl_and_the_line_says
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "no command kubectl; install it" in sinkbench.refused("kubernetes", "apply", *overlay)
+
+
+def test_a_shown_namespace_is_written_for_its_owner_alone_and_nothing_is_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sinkbench: Command
+) -> None:
+    (tmp_path / "found").mkdir()
+    for name in ("stack.yaml", "postgres.password"):
+        (tmp_path / "found" / name).write_text(name)
+    shown = SimpleNamespace(show=lambda: tmp_path / "found" / "stack.yaml")
+    monkeypatch.setattr(driver, "KubernetesStack", lambda namespace: shown)
+    show = ("kubernetes", "show", "mine", "--to", str(tmp_path / "to"))
+    assert f"--stack {tmp_path}/to/stack.yaml" in sinkbench.done(*show)
+    modes = {each.name: oct(each.stat().st_mode)[-3:] for each in (tmp_path / "to").iterdir()}
+    assert modes == {"stack.yaml": "600", "postgres.password": "600"}
+    assert "name a folder that is not there yet" in sinkbench.refused(*show)
