@@ -192,6 +192,8 @@ def test_policies_and_monitors_select_all_pods_of_ours_and_no_other(tmp_path: Pa
         selector = spec.get("podSelector") or spec["selector"]
         keys = {each["key"] for each in selector.get("matchExpressions", [])}
         asked = selector.get("matchLabels", {}).items()
+        # Pods of others have components, too.
+        assert {"sinkbench", "app.kubernetes.io/part-of"} & {*keys, *selector.get("matchLabels", {})}, name
         found = {pod for pod, has in pods.items() if asked <= has.items() and keys <= has.keys()}
         assert found, name
         if {"podSelector": {}} in spec.get("ingress", [{}])[0].get("from", []):
