@@ -215,7 +215,13 @@ class Kafka:
         if not self._partitions:
             described = self._reader.list_topics(topic, timeout=self._seconds).topics[topic]
             self._partitions = [TopicPartition(topic, number) for number in described.partitions]
-        found = self._reader.committed(self._partitions, timeout=self._seconds) if self._partitions else []
+        try:
+            found = self._reader.committed(self._partitions, timeout=self._seconds) if self._partitions else []
+        except KafkaException:
+            # Without the right to the group it times out, and an event has the reason.
+            if (told := self._reader.poll(0)) is not None and (error := told.error()) is not None:
+                raise KafkaException(error) from None
+            raise
         return sum(each.offset for each in found if each.error is None and each.offset > 0)
 
     def kept_seconds(self, topic: str) -> float | None:
