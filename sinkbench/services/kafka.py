@@ -83,6 +83,7 @@ class Kafka:
         self._reader: Consumer | None = None
         self._ends: Consumer | None = None
         self._read = "", ""
+        self._refused: KafkaError | None = None
         self._partitions: list[TopicPartition] = []
         self._told: deque[Any] = deque(maxlen=50)
         self._settings = {**(settings or {}), "bootstrap.servers": bootstrap, "error_cb": self._told.append}
@@ -209,20 +210,23 @@ class Kafka:
         if self._reader is None or self._read != (group, topic):
             # Trials run one after another; a reader of an earlier one would keep its threads.
             self._reader, self._partitions = self._consumer({"group.id": group}), []
-            self._read = group, topic
+            self._read, self._refused = (group, topic), None
         # Otherwise librdkafka's events accumulate.
-        self._reader.poll(0)
+        self._take_event(self._reader)
         if not self._partitions:
             described = self._reader.list_topics(topic, timeout=self._seconds).topics[topic]
             self._partitions = [TopicPartition(topic, number) for number in described.partitions]
         try:
             found = self._reader.committed(self._partitions, timeout=self._seconds) if self._partitions else []
-        except KafkaException:
-            # Without the right to the group it times out, and an event has the reason.
-            if (told := self._reader.poll(0)) is not None and (error := told.error()) is not None:
-                raise KafkaException(error) from None
-            raise
+        except KafkaException as late:
+            self._take_event(self._reader)
+            raise KafkaException(self._refused) if self._refused else late from None
         return sum(each.offset for each in found if each.error is None and each.offset > 0)
+
+    def _take_event(self, reader: Consumer) -> None:
+        """Without the right to its group every question times out; the reason is told once, in an event."""
+        told = reader.poll(0)
+        self._refused = (told and told.error()) or self._refused
 
     def kept_seconds(self, topic: str) -> float | None:
         """Returns for how long Kafka keeps a record of the topic; None: forever, or not disclosed."""

@@ -57,7 +57,10 @@ def test_a_missing_right_is_told_or_costs_what_the_page_says(stack: LocalStack, 
     assert record.audit is not None
     assert record.connections is not None
     assert (record.audit.stored, record.connections.clients_peak, record.connections.server_peak) == (1_000, None, None)
-    as_administrator(stack, GRANT.replace("--add", "--remove --force") + "".join(GRANTS[-2:]))
+    refuse = GRANT.replace("--add", "--remove --force")
+    as_administrator(stack, refuse + GRANTS[1])
+    assert "Group authorization failed" in drained(folder, "postgres/jdbc").invalid[0]
+    as_administrator(stack, GRANT + GRANTS[1] + refuse + "".join(GRANTS[-2:]))
     external = ExternalStack(folder / "clusters.yaml")
     kafka = Kafka(external.endpoints.kafka, external.endpoints.kafka_settings)
     assert kafka.broker_settings(["min.insync.replicas"]) == {"min.insync.replicas": None}
