@@ -25,7 +25,6 @@ from kubernetes.stream.ws_client import WSClient
 from kubernetes.utils.quantity import parse_quantity
 
 from sinkbench.errors import StackError
-from sinkbench.services.failures import in_one_line
 from sinkbench.stack import Allowance, Facts, Faults, ServiceState, Usage
 from sinkbench.stack.assembly import LOG_LINES, at_once, await_ready, checks
 from sinkbench.stack.connectors import KafkaConnectors
@@ -58,8 +57,8 @@ class Api:
                 found = list_kube_config_contexts(config)[1]["context"].get("namespace", "default")
             self.namespace = namespace or found
         except Exception as error:  # noqa: BLE001 - the client fails in many ways at a file that is no kubeconfig
-            said = in_one_line(error).rstrip(".")
-            raise StackError(f"--stack kubernetes: {said}; set KUBECONFIG, or run it in a pod") from None
+            said = " ".join(str(error).split()).rstrip(".")
+            raise StackError(f"--stack kubernetes: no kubeconfig ({said}); set KUBECONFIG, or run it in a pod") from None
         configuration = Configuration.get_default_copy()
         # The client would ask a slow server four times.
         configuration.retries = False
