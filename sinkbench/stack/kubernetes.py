@@ -58,7 +58,7 @@ class Api:
             self.namespace = namespace or found
         except Exception as error:  # noqa: BLE001 - the client fails in many ways at a file that is no kubeconfig
             said = " ".join(str(error).split()).rstrip(".")
-            raise StackError(f"--stack kubernetes: no kubeconfig ({said}); set KUBECONFIG, or run it in a pod") from None
+            raise StackError(f"--stack kubernetes: no kubeconfig ({said}); set KUBECONFIG or run in a pod") from None
         configuration = Configuration.get_default_copy()
         # The client would ask a slow server four times.
         configuration.retries = False

@@ -306,7 +306,7 @@ def test_without_a_kubeconfig_one_line_says_what_to_do(
     if text is not None:
         (tmp_path / "config").write_bytes(text)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
-    with pytest.raises(StackError, match=r"^--stack kubernetes: .*set KUBECONFIG, or run it in a pod$"):
+    with pytest.raises(StackError, match=r"^--stack kubernetes: .*set KUBECONFIG or run in a pod$"):
         open_stack("kubernetes", Settings())
 
 
