@@ -92,10 +92,11 @@ def delete(namespace: Namespace = "sinkbench") -> None:
         # In the foreground: with what operators and controllers have made of them.
         whole = ("--ignore-not-found", "--cascade=foreground", DELETE_WITHIN)
         _kubectl("delete", ",".join(kinds), "--selector", label, "--namespace", namespace, *whole)
-    # Not all operators have their pods block that.
-    _kubectl("wait", "pods", "--selector", "sinkbench", "--for=delete", "--namespace", namespace, DELETE_WITHIN)
     if is_ours:
         _kubectl("delete", "namespace", namespace, DELETE_WITHIN)
+    else:
+        # Not all operators have their pods block that.
+        _kubectl("wait", "pods", "--selector", "sinkbench", "--for=delete", "--namespace", namespace, DELETE_WITHIN)
     say(f"namespace {namespace}: nothing of sinkbench is left")
 
 
