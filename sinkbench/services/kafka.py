@@ -226,7 +226,9 @@ class Kafka:
     def _take_event(self, reader: Consumer) -> None:
         """Without the right to its group every question times out; the reason is told once, in an event."""
         told = reader.poll(0)
-        self._refused = (told and told.error()) or self._refused
+        error = None if told is None else told.error()
+        if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            self._refused = error
 
     def kept_seconds(self, topic: str) -> float | None:
         """Returns for how long Kafka keeps a record of the topic; None: forever, or not disclosed."""
