@@ -66,7 +66,7 @@ def test_a_sink_that_hangs_one_that_refuses_and_a_restart_by_hand_lose_nothing_a
     (tmp_path / "mine.yaml").write_text(PLAN + by_hand.replace("MENDED", str(tmp_path / "mended")).lstrip("\n"))
     done = succeeded(sinkbench("race", "mine.yaml"))
     assert "this plan runs commands of its own for 'by hand'" in done.stdout
-    assert "tides_" in (tmp_path / "mended").read_text()
+    assert "tides-" in (tmp_path / "mended").read_text()
     frozen, refused, restarted = read_summary(tmp_path / "results" / "latest").cells
     for cell in (frozen, refused, restarted):
         assert cell.passed, cell.verdict
