@@ -212,23 +212,19 @@ class Kafka:
             self._reader, self._partitions = self._consumer({"group.id": group}), []
             self._read, self._refused = (group, topic), None
         # Otherwise librdkafka's events accumulate.
-        self._take_event(self._reader)
+        self._reader.poll(0)
         if not self._partitions:
             described = self._reader.list_topics(topic, timeout=self._seconds).topics[topic]
             self._partitions = [TopicPartition(topic, number) for number in described.partitions]
         try:
             found = self._reader.committed(self._partitions, timeout=self._seconds) if self._partitions else []
         except KafkaException as late:
-            self._take_event(self._reader)
+            # Without the right to its group every question times out; the reason is told once, in an event.
+            told = self._reader.poll(0)
+            if told is not None and (error := told.error()) and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                self._refused = error
             raise KafkaException(self._refused) if self._refused else late from None
         return sum(each.offset for each in found if each.error is None and each.offset > 0)
-
-    def _take_event(self, reader: Consumer) -> None:
-        """Without the right to its group every question times out; the reason is told once, in an event."""
-        told = reader.poll(0)
-        error = None if told is None else told.error()
-        if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-            self._refused = error
 
     def kept_seconds(self, topic: str) -> float | None:
         """Returns for how long Kafka keeps a record of the topic; None: forever, or not disclosed."""

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import tempfile
-import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -26,20 +25,20 @@ from kubernetes.utils.quantity import parse_quantity
 
 from sinkbench.errors import StackError
 from sinkbench.stack import Allowance, Facts, Faults, ServiceState, Usage
-from sinkbench.stack.assembly import LOG_LINES, at_once, await_ready, checks
+from sinkbench.stack.assembly import LOG_LINES, Check, at_once, await_ready, checks
 from sinkbench.stack.connectors import KafkaConnectors
 from sinkbench.stack.external import ExternalStack
-from sinkbench.stack.operators import PODS, NotThere, Object, find, name_of
+from sinkbench.stack.operators import PODS, NotThere, Object, find, labelled, name_of
 from sinkbench.stack.podjvms import COMMAND, PodJvms
 from sinkbench.topology import service_of
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 READY_SECONDS, SIGNAL_SECONDS, ANSWER_SECONDS, KUBELET_SECONDS = 240.0, 10.0, 10.0, 1.0
-POLL_SECONDS = 0.3
 # Of the connections to shells, which have no such setting.
 websocket.setdefaulttimeout(ANSWER_SECONDS)
 # Evicted pods have failed, and stay.
 RUNS = [("fieldSelector", "status.phase!=Failed,status.phase!=Succeeded")]
+PRIMARY = {"cnpg.io/instanceRole": "primary"}
 SIGNALS = {"kill": "KILL", "stop": "TERM", "freeze": "STOP", "thaw": "CONT"}
 
 
@@ -150,11 +149,10 @@ class KubernetesStack(ExternalStack):
         super().__init__(path)
         there = self._there()
         workers = {url.removeprefix("http://"): name for name, url in self._endpoints.connect.items()}
-        # Strimzi's workers name themselves by their pods' DNS names.
-        pods = {
-            node: there[pod] for node, pod in found.pods.items() if node in self._endpoints.connect and pod in there
-        }
-        workers |= {dns_name(pod, self._api.namespace): node for node, pod in pods.items()}
+        for node in self._endpoints.connect:
+            # Strimzi's workers name themselves by their pods' DNS names.
+            subdomain = there.get(pod := found.pods[node], {}).get("spec", {}).get("subdomain")
+            workers[f"{pod}.{subdomain}.{self._api.namespace}.svc:8083"] = node
         changes = KafkaConnectors(self._api, found.declares) if found.declares else None
         self._endpoints = replace(self._endpoints, worker_ids=workers, stack_file=None, connector_changes=changes)
         self._lines = dict.fromkeys(checks(self._endpoints, loadgens=True), self.name)
@@ -237,10 +235,11 @@ class KubernetesStack(ExternalStack):
 
     def _pod(self, service: str) -> str:
         """The pod of a node, or of a service the primary's, else the first."""
-        found, there = [pod for node, pod in self._pods.items() if service in (node, service_of(node))], self._there()
+        found = [pod for node, pod in self._pods.items() if service in (node, service_of(node))]
         if not found:
             raise StackError(f"{service}: has no pod in {self.name}; there are {', '.join(self._pods)}")
-        return max(found, key=lambda each: is_primary(there.get(each)))
+        primaries = {name_of(each) for each in labelled(self._there().values(), PRIMARY)}
+        return max(found, key=primaries.__contains__)
 
     @property
     def faults(self) -> Faults:  # type: ignore[override]
@@ -264,12 +263,10 @@ class KubernetesStack(ExternalStack):
             self._api.call(self._api.path(f"pods/{name}"), "DELETE", query_params=grace)
         else:
             raise StackError(f"{service}: pod {name} does not share its process namespace, so nothing can {what} it")
-        deadline = time.monotonic() + READY_SECONDS
-        # Until then it may still answer.
-        while what in ("kill", "stop") and not change(name, lives_of(pod), self._there().get(name)):
-            if time.monotonic() > deadline:
-                raise StackError(f"{service}: pod {name} still runs after {READY_SECONDS:.0f} s")
-            time.sleep(POLL_SECONDS)
+        if what in ("kill", "stop"):
+            # Until then it may still answer.
+            before, runs = lives_of(pod), f"pod {name} still runs"
+            self._await(service, lambda: None if change(name, before, self._there().get(name)) else runs)
 
     def _wait_for(self, service: str) -> None:
         """Waits until the service answers, in the same pod or in the one that replaces it."""
@@ -282,6 +279,9 @@ class KubernetesStack(ExternalStack):
                 return str(error)
             return checks(self._endpoints, loadgens=True)[service]()
 
+        self._await(service, problem)
+
+    def _await(self, service: str, problem: Check) -> None:
         await_ready([service], lambda: {service: problem}, dict, partial(self.log_tail, lines=LOG_LINES), READY_SECONDS)
 
 
@@ -321,16 +321,6 @@ def change(name: str, before: tuple[str, int] | None, now: Object | None) -> str
     ends = [each.get("lastState", {}).get("terminated", {}) for each in now["status"].get("containerStatuses", [])]
     why = next((f" ({each['reason']}, exit code {each['exitCode']})" for each in ends if each), "")
     return f"was started again in pod {name}{why}"
-
-
-def dns_name(pod: Object, namespace: str) -> str:
-    """The address of a Connect worker in a pod of a StrimziPodSet, as the worker names itself."""
-    return f"{pod['spec'].get('hostname', name_of(pod))}.{pod['spec'].get('subdomain')}.{namespace}.svc:8083"
-
-
-def is_primary(pod: Object | None) -> bool:
-    """Whether it has the primary of a Cluster of CloudNativePG."""
-    return pod is not None and pod["metadata"].get("labels", {}).get("cnpg.io/instanceRole") == "primary"
 
 
 def allowance(pod: Object) -> Allowance:

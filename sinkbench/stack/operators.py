@@ -202,12 +202,11 @@ def _kafka(kafka: Object, found: Found) -> dict[str, Any]:
     if "authentication" in listener:
         protocol = f"SASL_{protocol}"
         users = labelled(found.list_of("kafkausers.kafka.strimzi.io"), {STRIMZI: name})
-        with_scram = [
-            name_of(each) for each in users if each.get("spec", {}).get("authentication", {}).get("type") == SCRAM
-        ]
-        user = "sinkbench" if "sinkbench" in with_scram else "".join(with_scram[:1])
-        if len(with_scram) != 1 and user != "sinkbench":
-            there = f"several ({', '.join(with_scram)}), none of them" if with_scram else "none"
+        types = {name_of(each): each.get("spec", {}).get("authentication", {}).get("type") for each in users}
+        names = [each for each in types if types[each] == SCRAM]
+        user = names[0] if len(names) == 1 else "sinkbench"
+        if user not in names:
+            there = f"several ({', '.join(names)}), none of them" if names else "none"
             raise StackError(f"Kafka {name}: of KafkaUsers with {SCRAM} there is {there} named sinkbench; create it")
         password = found.file("kafka.password", found.secret(user, "password"))
         settings |= {"sasl.mechanism": SCRAM.upper(), "sasl.username": user, "sasl.password": password}

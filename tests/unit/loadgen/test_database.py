@@ -4,7 +4,7 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Timer
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -32,26 +32,18 @@ def _signal_soon(request: pytest.FixtureRequest) -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def of_records() -> None:
-    with SentRecords(10, 10) as sent:
-        sent._database.execute(LONG)
-
-
-def of_a_ledger() -> None:
-    with Ledger(":memory:") as ledger:
-        ledger._database.execute(LONG)
-
-
-def of_a_file() -> None:
-    with parquet.database(Path("a"), "is wrong", "correct it") as opened:
-        opened.execute(LONG)
-
-
 @pytest.mark.usefixtures("_signal_soon")
-@pytest.mark.parametrize("query", [of_records, of_a_ledger, of_a_file])
-def test_a_signal_in_a_query_ends_it_as_any_other_code(query: Callable[[], None]) -> None:
-    with pytest.raises(Interrupted):
-        query()
+@pytest.mark.parametrize(
+    "database",
+    [
+        lambda: SentRecords(10, 10),
+        lambda: Ledger(":memory:"),
+        lambda: parquet.database(Path("a"), "is wrong", "correct it"),
+    ],
+)
+def test_a_signal_in_a_query_ends_it_as_any_other_code(database: Callable[[], Any]) -> None:
+    with pytest.raises(Interrupted), database() as opened:
+        getattr(opened, "_database", opened).execute(LONG)
 
 
 def test_another_error_stays() -> None:
